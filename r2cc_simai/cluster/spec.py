@@ -1,0 +1,122 @@
+"""The cluster file: what a user writes. Every key names its unit."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from r2cc_simai.config import Strict
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class NicSpec(Strict):
+    """One NIC, or `count` equal ones that are named nic0, nic1 and so on."""
+
+    name: str | None = None
+    count: Count = 1
+    rate_gbps: Positive
+    line_rate_gbps: Positive | None = None
+    burst_kb: NotNegative = 0.0
+    pcie_gbps: Positive | None = None
+    mtu_bytes: Annotated[int, Field(ge=256, le=16384)] = 4096
+    header_bytes: NotNegative = 62.0
+    rail: Annotated[int, Field(ge=0)] | None = None
+    numa: int | list[int] = 0
+    backups: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "NicSpec":
+        if self.name is not None and self.count > 1:
+            raise ValueError("a NIC with a name cannot have a count above 1")
+        if self.line_rate_gbps is not None and self.line_rate_gbps < self.rate_gbps:
+            raise ValueError("line_rate_gbps must not be below rate_gbps")
+        if isinstance(self.numa, list) and len(self.numa) != self.count:
+            raise ValueError(f"numa: {len(self.numa)} entries for {self.count} NICs")
+        return self
+
+
+class GpuSpec(Strict):
+    """The GPUs of a server; `numa` is one node for all, or one for each GPU."""
+
+    count: Count
+    model: str = ""
+    numa: int | list[int] = 0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "GpuSpec":
+        if isinstance(self.numa, list) and len(self.numa) != self.count:
+            raise ValueError(f"numa: {len(self.numa)} entries for {self.count} GPUs")
+        return self
+
+
+class LinkSpec(Strict):
+    """What joins the GPUs of one server, per GPU and direction."""
+
+    kind: Literal["nvlink", "pcie"] = "nvlink"
+    rate_gbps: Positive
+    latency_us: NotNegative = 0.0
+
+
+class ServerSpec(Strict):
+    """One server. `host_bridge_gbps` caps all that crosses between its NUMA nodes, per direction."""
+
+    gpus: GpuSpec
+    nics: Annotated[list[NicSpec], Field(min_length=1)]
+    intra_server: LinkSpec
+    host_bridge_gbps: Positive | None = None
+
+
+class FabricSpec(Strict):
+    """`one-switch`: every NIC reaches every NIC; `switch-per-rail`: only those of its own rail."""
+
+    kind: Literal["one-switch", "switch-per-rail"]
+
+
+class TransportSpec(Strict):
+    """How collectives move: latency of the start and of each hop, chunks, window, low-latency protocol."""
+
+    base_latency_us: NotNegative = 0.0
+    step_latency_us: NotNegative = 0.0
+    chunk_kib: Positive = 512.0
+    window_chunks: Annotated[int, Field(ge=0)] = 8
+    ll_threshold_kib: NotNegative = 0.0
+    ll_wire_factor: Annotated[float, Field(ge=1)] = 2.0
+
+
+class FailoverSpec(Strict):
+    """How long a broken connection takes to move, and to how many backups."""
+
+    detection_ms: NotNegative
+    notify_ms: NotNegative = 0.0
+    migrate_ms: NotNegative = 0.0
+    backups_per_nic: Count = 1
+
+
+class CostSpec(Strict):
+    """One-off costs around a change of plan."""
+
+    first_collective_s: NotNegative = 0.0
+    communicator_split_s: NotNegative = 0.0
+    graph_capture_s: NotNegative = 0.0
+
+
+class MatchSpec(Strict):
+    """How a log of a real run is recognised as one of this cluster."""
+
+    hosts: str
+
+
+class ClusterSpec(Strict):
+    """A cluster file. `overrides` replaces the description of single servers (`server3`)."""
+
+    description: str = ""
+    servers: Count
+    server: ServerSpec
+    overrides: dict[str, ServerSpec] = {}
+    fabric: FabricSpec
+    transport: TransportSpec = TransportSpec()
+    failover: FailoverSpec
+    costs: CostSpec = CostSpec()
+    match: MatchSpec | None = None

@@ -1,0 +1,96 @@
+"""How channels lie on NICs and ranks, as NCCL lays its rings.
+
+A channel enters and leaves every server through one NIC. Inside a server it starts at the GPU nearest to that NIC and
+visits the others in order, so a flat ring crosses each server's border once per channel and direction.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from r2cc_simai.cluster.model import Cluster, Nic
+from r2cc_simai.collectives.binding import Row
+from r2cc_simai.errors import PartitionedError
+
+Int = NDArray[np.int64]
+Lane = dict[int, int]  # server -> the NIC that a channel uses there
+
+
+def channel_lanes(cluster: Cluster, servers: Sequence[int], alive: NDArray[np.bool_]) -> list[Lane]:
+    """The NIC of each channel on each server: one channel per rail that works on all of `servers`.
+
+    Where one switch joins the rails, NICs that are left over make further channels across rails, so that there are as
+    many channels as the poorest server has NICs. `alive` says which NICs work.
+
+    Raises:
+        PartitionedError: a server has no NIC left, or two servers share no rail on a fabric of separate rails.
+    """
+    nics = {s: [n for n in cluster.servers[s].nics if alive[n]] for s in servers}
+    for server, left in nics.items():
+        if not left:
+            raise PartitionedError(f"server{server}: no NIC left; its ranks cannot be reached")
+    rails = {s: {cluster.nics[n].rail: n for n in reversed(left)} for s, left in nics.items()}
+    common = sorted(set.intersection(*(set(r) for r in rails.values())))
+    lanes: list[Lane] = [{s: rails[s][rail] for s in servers} for rail in common]
+    if cluster.rails_connected:
+        used = {nic for lane in lanes for nic in lane.values()}
+        rest = {s: [n for n in left if n not in used] for s, left in nics.items()}
+        for k in range(min(len(left) for left in rest.values())):
+            lanes.append({s: rest[s][k] for s in servers})
+    if not lanes:
+        a, b = _strangers(rails)
+        raise PartitionedError(
+            f"server{a} and server{b}: no rail works on both, and no switch joins the rails of {cluster.name}"
+        )
+    return lanes
+
+
+def _strangers(rails: dict[int, dict[int, int]]) -> tuple[int, int]:
+    servers = sorted(rails)
+    for i, a in enumerate(servers):
+        for b in servers[i + 1 :]:
+            if not set(rails[a]) & set(rails[b]):
+                return a, b
+    return servers[0], servers[-1]
+
+
+@lru_cache(maxsize=4096)
+def nearest_gpu(cluster: Cluster, nic: int) -> int:
+    """Position within its server of the GPU nearest to a NIC; equally near GPUs take turns."""
+    me: Nic = cluster.nics[nic]
+    server = cluster.servers[me.server]
+    near = [g for g, numa in enumerate(server.gpu_numa) if numa == me.numa] or list(range(len(server.ranks)))
+    peers = [n for n in server.nics if cluster.nics[n].numa == me.numa]
+    return near[peers.index(nic) % len(near)]
+
+
+def server_order(cluster: Cluster, server: int, nic: int) -> Int:
+    """Ranks of a server in the order in which a channel on `nic` visits them."""
+    ranks = np.array(cluster.servers[server].ranks, dtype=np.int64)
+    return np.roll(ranks, -nearest_gpu(cluster, nic))
+
+
+def ring_route(cluster: Cluster, lane: Lane) -> Int:
+    """Ranks of a flat ring over the servers of a lane, server after server."""
+    return np.concatenate([server_order(cluster, server, nic) for server, nic in lane.items()])
+
+
+def lane_rows(cluster: Cluster, channel: int, route: Int, lane: Lane, *, cyclic: bool) -> list[Row]:
+    """Binding rows for all hops of a route that cross between servers, each over the lane's NICs."""
+    server_of = server_of_rank(cluster)
+    ends = np.roll(route, -1) if cyclic else route[1:]
+    starts = route if cyclic else route[:-1]
+    crossing = np.nonzero(server_of[starts] != server_of[ends])[0]
+    rows: dict[tuple[int, int], Row] = {}
+    for i in crossing:
+        a, b = int(starts[i]), int(ends[i])
+        rows[a, b] = (channel, a, b, lane[int(server_of[a])], lane[int(server_of[b])], 1.0)
+    return list(rows.values())
+
+
+@lru_cache(maxsize=64)
+def server_of_rank(cluster: Cluster) -> Int:
+    """Server number of every rank, shape (n_ranks,)."""
+    return np.concatenate([np.full(len(s.ranks), s.index, dtype=np.int64) for s in cluster.servers])

@@ -1,0 +1,137 @@
+"""Types of the compiled engine. Seconds, bytes, bytes per second."""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+
+class Nic:
+    def __init__(
+        self,
+        *,
+        name: str,
+        server: int,
+        rail: int,
+        numa: int,
+        rate: float,
+        line_rate: float,
+        burst: float,
+        mtu: float,
+        header: float,
+        backups: Sequence[int],
+    ) -> None: ...
+
+class Cluster:
+    def __init__(
+        self,
+        *,
+        nics: Sequence[Nic],
+        rank_server: Ints,
+        rank_numa: Ints,
+        rank_link_rate: Doubles,
+        bridge_rate: Sequence[float],
+        rails_connected: bool,
+        backups_per_nic: int,
+        base_latency_s: float,
+        net_latency_s: float,
+        link_latency_s: float,
+        resume_delay_s: float,
+        window_chunks: int,
+    ) -> None: ...
+
+class Schedule:
+    def __init__(
+        self,
+        *,
+        n_ranks: int,
+        bytes: int,
+        wire_factor: float,
+        route_offsets: Ints,
+        route_ranks: Ints,
+        channel: Ints,
+        route: Ints,
+        cyclic: Ints,
+        reduce_hops: Ints,
+        copy_hops: Ints,
+        chunks: Ints,
+        weight: Doubles,
+        section_offsets: Ints,
+        lo: Ints,
+        hi: Ints,
+        start: Ints,
+        after_offsets: Ints,
+        after: Ints,
+    ) -> None: ...
+
+class Binding:
+    def __init__(
+        self, *, channel: Ints, src: Ints, dst: Ints, src_nic: Ints, dst_nic: Ints, share: Doubles
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def rows(self) -> list[tuple[int, int, int, int, int, float]]: ...
+
+class Status(Enum):
+    DONE = 0
+    ABORTED = 1
+    PARTITIONED = 2
+    UNFINISHED = 3
+
+class NicEvent:
+    nic: int
+    fraction: float
+    time_s: float
+    at_bytes: float
+    def __init__(self, *, nic: int, fraction: float, time_s: float = 0.0, at_bytes: float = -1.0) -> None: ...
+
+class Broken:
+    time_s: float
+    nic: int
+    hops: list[int]
+
+class Reaction:
+    def __init__(self, *, rebind: Binding | None = None, abort: str | None = None) -> None: ...
+
+class LogEntry:
+    time_s: float
+    what: str
+    nic: int
+    value: float
+
+class Outcome:
+    status: Status
+    reason: str
+    elapsed_s: float
+    out_payload: list[float]
+    in_payload: list[float]
+    out_wire: list[float]
+    in_wire: list[float]
+    pass_start_s: list[float]
+    pass_end_s: list[float]
+    event_time_s: list[float]
+    log: list[LogEntry]
+    steps: int
+
+def run_flow(
+    cluster: Cluster,
+    schedule: Schedule,
+    binding: Binding,
+    events: Sequence[NicEvent],
+    react: Callable[[Broken], Reaction] | None = None,
+    *,
+    max_time_s: float = 1e9,
+    max_steps: int = 2_000_000_000,
+) -> Outcome: ...
+def migrate(cluster: Cluster, binding: Binding, known_down: Sequence[bool]) -> Binding: ...
+def max_min(
+    capacity: Sequence[float],
+    *,
+    offsets: Ints,
+    ports: Ints,
+    amounts: Doubles,
+    weights: Doubles,
+    caps: Doubles,
+) -> list[float]: ...

@@ -1,0 +1,59 @@
+"""Names of components and the NICs that fail with each of them."""
+
+import re
+
+from r2cc_simai.cluster.model import Cluster
+from r2cc_simai.errors import InputError
+
+_RANGE = re.compile(r"\[([\d,\-]+)\]")
+
+
+def nics_of(cluster: Cluster, name: str) -> list[int]:
+    """Numbers of the NICs that stop when the component `name` fails, each once, in order.
+
+    `server0.nic3` or `server0.mlx5_2`: a NIC (or its port or cable); `server0`: all its NICs; `rail2`: the NICs of
+    that rail on every server (its switch). Numbers may be ranges: `server0.nic[0-3]`, `server[0,2].nic1`.
+
+    Raises:
+        InputError: the cluster has no such component.
+    """
+    found: dict[int, None] = {}
+    for single in _expand_ranges(name):
+        for nic in _nics_of_one(cluster, single):
+            found[nic] = None
+    return list(found)
+
+
+def _expand_ranges(name: str) -> list[str]:
+    match = _RANGE.search(name)
+    if match is None:
+        return [name]
+    numbers: list[int] = []
+    for part in match[1].split(","):
+        low, _, high = part.partition("-")
+        if not low or (_ and not high) or (high and int(high) < int(low)):
+            raise InputError(f"{name!r}: {match[0]} is no range; write [0-3] or [0,2]")
+        numbers.extend(range(int(low), int(high or low) + 1))
+        if len(numbers) > 100_000:
+            raise InputError(f"{name!r}: {match[0]} names more components than any cluster has")
+    head, tail = name[: match.start()], name[match.end() :]
+    return [single for number in numbers for single in _expand_ranges(f"{head}{number}{tail}")]
+
+
+def _nics_of_one(cluster: Cluster, name: str) -> list[int]:
+    if name in cluster.nic_by_name:
+        return [cluster.nic_by_name[name]]
+    server, dot, nic = name.partition(".")
+    if dot and re.fullmatch(r"server\d+", server) and int(server[6:]) < len(cluster.servers):
+        names = ", ".join(cluster.nics[i].name for i in cluster.servers[int(server[6:])].nics)
+        raise InputError(f"{name!r}: {cluster.name}'s {server} has no NIC {nic!r} ({names})")
+    if not dot and re.fullmatch(r"server\d+", name) and int(name[6:]) < len(cluster.servers):
+        return list(cluster.servers[int(name[6:])].nics)
+    if not dot and re.fullmatch(r"rail\d+", name):
+        nics = [nic.index for nic in cluster.nics if nic.rail == int(name[4:])]
+        if nics:
+            return nics
+    last = len(cluster.servers) - 1
+    raise InputError(
+        f"{name!r}: {cluster.name} has no such component; write serverN.NIC, serverN (0 to {last}) or railN"
+    )

@@ -1,0 +1,87 @@
+"""What a report consists of, before it is Markdown or HTML.
+
+Text may hold code spans between backticks and nothing else of any markup.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from r2cc_simai.results.table import Row
+
+Tone = Literal["", "ok", "bad", "muted"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table cell: its text, a small remark after it, and whether it is good or bad news."""
+
+    text: str
+    note: str = ""
+    tone: Tone = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A table column; numeric ones are aligned to the right."""
+
+    title: str
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading within a section."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table and the line above it."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot: name of its file, what it shows, and the SVG document."""
+
+    slug: str
+    caption: str
+    svg: str
+
+
+Block = Text | Heading | Table | Plot
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the report; its findings also stand at the head of the report."""
+
+    slug: str
+    title: str
+    blocks: tuple[Block, ...]
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SectionKind:
+    """A kind of section: which rows it is about, and how it is made of them (at least one)."""
+
+    claims: Callable[[Row], bool]
+    build: Callable[[Sequence[Row]], Section]
+
+
+def columns(*titles: str) -> tuple[Column, ...]:
+    """Return columns by title; one that starts with "<" is text, aligned to the left."""
+    return tuple(Column(title.removeprefix("<"), numeric=not title.startswith("<")) for title in titles)

@@ -1,0 +1,107 @@
+"""What the text columns of a row say: members, lost fraction, strategy and its options, metric."""
+
+import re
+
+from r2cc_simai.results.report import units
+
+_CLUSTER = re.compile(r"(?P<preset>.+?)x(?P<servers>\d+)")
+_PARTIAL_LOSS = re.compile(r"[^=@]+=(?P<left>[0-9.eE+-]+)@0(\.0*)?")
+_NUMBERS = re.compile(r"(\D*)(\d*)")
+_AFTER_BYTES = re.compile(r"@bytes:(?P<count>\d+(\.\d+)?)")
+_COUNTER = re.compile(r"(?P<way>[rt]x)_bytes\[(?P<port>[^\]]+)\]")
+
+STRATEGY_NAMES = {
+    "ideal": "Ideal (healthy)",
+    "nccl": "NCCL",
+    "nccl-failover": "NCCL failover",
+    "hot-repair": "Hot repair",
+    "balance": "Balance",
+    "r2cc-allreduce": "R2CC-AllReduce",
+    "optcc": "OptCC",
+    "adapcc": "AdapCC",
+    "dejavu": "DéjàVu",
+    "auto": "Auto",
+}
+METRIC_NAMES = {
+    "time": "steady time",
+    "time_first": "with one-off costs",
+    "time_cut": "iteration hit by the cut",
+    "algbw": "algorithm bandwidth",
+    "busbw": "bus bandwidth",
+}
+
+
+def servers(cluster: str) -> int | None:
+    """Return the number of servers in a name such as `uniformx8`; None for another name."""
+    found = _CLUSTER.fullmatch(cluster)
+    return int(found["servers"]) if found else None
+
+
+def lost_fraction(pattern: str) -> float | None:
+    """Return X of a pattern such as `server0.nic0=0.875@0` (which keeps 0.875 of its rate): 0.125.
+
+    None for a pattern that is not the partial loss of one component from the start on.
+    """
+    found = _PARTIAL_LOSS.fullmatch(pattern)
+    try:
+        left = float(found["left"]) if found else 1.0
+    except ValueError:
+        return None
+    return 1.0 - left if 0.0 < left < 1.0 else None
+
+
+def family(strategy: str) -> str:
+    """Return a strategy's name without its options."""
+    return strategy.partition(":")[0]
+
+
+def options(strategy: str) -> dict[str, str]:
+    """Return the options of a strategy: `r2cc-allreduce:k=4,y=x` gives {"k": "4", "y": "x"}."""
+    pairs = (item.partition("=") for item in strategy.partition(":")[2].split(",") if item)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def strategy_name(strategy: str) -> str:
+    """Return a strategy as a reader knows it: `R2CC-AllReduce k=128`."""
+    base = family(strategy)
+    extra = " ".join(f"{key}={value}" for key, value in options(strategy).items())
+    return f"{STRATEGY_NAMES.get(base, base)} {extra}".rstrip()
+
+
+def metric_name(metric: str) -> str:
+    """Return what a metric means in a few words."""
+    way = counter(metric)
+    if way:
+        return f"{'received' if way[0] == 'rx' else 'sent'} on {way[1]}"
+    return METRIC_NAMES.get(metric, metric)
+
+
+def counter(metric: str) -> tuple[str, str] | None:
+    """Return (rx or tx, NIC or server) of a metric such as `rx_bytes[server0.mlx5_2]`; else None."""
+    found = _COUNTER.fullmatch(metric)
+    return (found["way"], found["port"]) if found else None
+
+
+def short_pattern(pattern: str) -> str:
+    """Return a pattern with its counts of bytes in binary units: `server0.mlx5_2 after 573.2 MiB`."""
+    return _AFTER_BYTES.sub(lambda found: f" after {units.size(float(found['count']))}", pattern)
+
+
+def strategy_order(strategy: str) -> tuple[int, str, tuple[tuple[str, float, str], ...]]:
+    """Return the key that sorts strategies: from the simplest to the most elaborate, options by value."""
+    base = family(strategy)
+    known = list(STRATEGY_NAMES)
+    rank = known.index(base) if base in known else len(known)
+    return rank, base, tuple((key, _numeric(value), value) for key, value in options(strategy).items())
+
+
+def natural(text: str) -> tuple[tuple[str, int], ...]:
+    """Return the key that sorts text with its numbers by value: `nic2` before `nic10`."""
+    return tuple((other, int(number or 0)) for other, number in _NUMBERS.findall(text))
+
+
+def _numeric(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0

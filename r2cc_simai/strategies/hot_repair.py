@@ -1,0 +1,42 @@
+"""Hot repair: a dead NIC's traffic goes on over its backup NIC; the collective stays what it was."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from r2cc_simai.cluster.view import View
+from r2cc_simai.collectives.binding import Binding, binding_of
+from r2cc_simai.engine import _core
+from r2cc_simai.engine.cluster import core_cluster
+from r2cc_simai.errors import PartitionedError
+from r2cc_simai.strategies.base import Plan, Request, Strategy
+from r2cc_simai.strategies.rings import even, healthy_lanes, require_all_reduce, ring_plan
+
+
+def migrated(binding: Binding, view: View) -> Binding:
+    """The binding after all that is known to be down has moved to its backups, by the engine's own rule.
+
+    Raises:
+        PartitionedError: a pair of ranks has no NIC left.
+    """
+    down = [fraction == 0 for fraction in view.fraction]
+    if not any(down):
+        return binding
+    try:
+        return binding_of(_core.migrate(core_cluster(view.cluster), binding.core, down).rows())
+    except RuntimeError as error:
+        raise PartitionedError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class HotRepair(Strategy):
+    """The schedule of the healthy cluster; only the binding changes."""
+
+    name: ClassVar[str] = "hot-repair"
+    replans: ClassVar[bool] = False
+
+    def plan(self, request: Request, view: View) -> Plan:
+        """Flat rings over all NICs, those of dead NICs on their backups."""
+        require_all_reduce(request, view.cluster, self.name)
+        lanes = healthy_lanes(view.cluster)
+        plan = ring_plan(request, view, lanes, even(request, lanes))
+        return replace(plan, binding=migrated(plan.binding, view))

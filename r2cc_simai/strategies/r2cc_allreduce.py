@@ -1,0 +1,96 @@
+"""R2CC-AllReduce as a strategy: when it applies, and how the buffer is divided."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from r2cc_simai.cluster.view import View
+from r2cc_simai.collectives.binding import Row, binding_of
+from r2cc_simai.collectives.channels import Lane, channel_lanes
+from r2cc_simai.collectives.r2cc_allreduce import Division, add_r2cc_allreduce, optimal_y
+from r2cc_simai.errors import InputError
+from r2cc_simai.strategies.balance import Balance
+from r2cc_simai.strategies.base import Plan, Request, Strategy
+from r2cc_simai.strategies.rings import builder_for, in_proportion, require_all_reduce
+
+SMALLEST = 16 * 2**20  # bytes: below, R2CC's authors fall back to Balance
+
+
+@dataclass(frozen=True)
+class R2ccAllReduce(Strategy):
+    """`k` pipelined chunks in stage 2; `y=x` puts the lost fraction aside for the healthy servers, `y=opt` Y*."""
+
+    name: ClassVar[str] = "r2cc-allreduce"
+    k: int = 4
+    y: Literal["x", "opt"] = "x"
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise InputError(f"strategy r2cc-allreduce: k={self.k}: at least 1 chunk is wanted")
+
+    def plan(self, request: Request, view: View) -> Plan:
+        """Both stages; Balance where nothing is lost, the buffer is small, or several servers are degraded."""
+        require_all_reduce(request, view.cluster, self.name)
+        if not view.degraded():
+            return Balance().plan(request, view)
+        reason = self._stands_back(request, view)
+        if reason:
+            return replace(Balance().plan(request, view), note=reason)
+        division = self._divide(request, view)
+        if self.k > request.bytes - division.cut:
+            raise InputError(
+                f"strategy {self.spec}: more chunks than the {request.bytes - division.cut} bytes of stage 2"
+            )
+        builder = builder_for(request, view.cluster)
+        rows: list[Row] = []
+        add_r2cc_allreduce(builder, view.cluster, division, self.k, rows)
+        split = 2 * view.cluster.spec.costs.communicator_split_s  # the healthy ring and the chain
+        return Plan(builder.build(), binding_of(rows), one_off_s=split)
+
+    def _stands_back(self, request: Request, view: View) -> str:
+        degraded = view.degraded()
+        if request.bytes < SMALLEST:
+            return "r2cc-allreduce falls back to balance below 16 MiB"
+        if len(degraded) > 1:
+            return f"r2cc-allreduce falls back to balance: {len(degraded)} servers are degraded, it knows one"
+        return ""
+
+    def _divide(self, request: Request, view: View) -> Division:
+        cluster = view.cluster
+        server = view.degraded()[0]
+        lost = view.lost(server)
+        ranks = len(cluster.servers[server].ranks)
+        y = lost if self.y == "x" else optimal_y(lost, cluster.n_ranks, ranks)
+        cut = request.bytes - round(y * request.bytes)
+        lanes = channel_lanes(cluster, range(len(cluster.servers)), view.alive)
+        share = [1.0] * len(lanes)
+        partial, lost_rates = _partial_lanes(view, server)
+        return Division(
+            degraded=server,
+            cut=cut,
+            global_lanes=lanes,
+            global_bounds=in_proportion(cut, share),
+            partial_lanes=partial,
+            partial_bounds=[cut + b for b in in_proportion(request.bytes - cut, lost_rates)],
+            stage2_bounds=[cut + b for b in in_proportion(request.bytes - cut, share)],
+        )
+
+
+def _partial_lanes(view: View, degraded: int) -> tuple[list[Lane], list[float]]:
+    """Lanes of the healthy servers over the rails on which the degraded one has lost bandwidth, and how much it lost.
+
+    Those NICs of the healthy servers have that much to spare while the global ring runs.
+    """
+    cluster = view.cluster
+    lost = {
+        cluster.nics[n].rail: cluster.nics[n].payload_rate * (1 - view.fraction[n])
+        for n in cluster.servers[degraded].nics
+        if view.fraction[n] < 1
+    }
+    healthy = [s.index for s in cluster.servers if s.index != degraded]
+    lanes = channel_lanes(cluster, healthy, np.ones(len(cluster.nics), dtype=bool))
+    on_lost = [lane for lane in lanes if cluster.nics[next(iter(lane.values()))].rail in lost]
+    if not on_lost:
+        return lanes, [1.0] * len(lanes)
+    return on_lost, [lost[cluster.nics[next(iter(lane.values()))].rail] for lane in on_lost]

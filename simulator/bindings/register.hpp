@@ -1,0 +1,13 @@
+// One registration function a concept; module.cpp only calls them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace simai {
+
+void register_cluster(nanobind::module_& m);
+void register_schedule(nanobind::module_& m);
+void register_runs(nanobind::module_& m);
+void register_solver(nanobind::module_& m);
+
+}  // namespace simai

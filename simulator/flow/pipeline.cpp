@@ -1,0 +1,98 @@
+#include "flow/pipeline.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace simai {
+namespace {
+
+// Cost of one chunk on one hop of the route.
+struct HopCost {
+    double seconds_per_byte = 0;  // serialisation on the slowest port of the slowest lane
+    double latency_s = 0;
+    double work_s = 0;            // all that the pass moves over the hop, at full rate
+    double window_rate = kUnlimited;  // payload bytes per second that the window allows
+};
+
+std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule, const Hops& hops, int pass,
+                               const std::vector<std::int64_t>& hop_bytes, const std::vector<double>& rate,
+                               double chunk) {
+    const Pass& p = schedule.passes[pass];
+    std::vector<HopCost> costs(schedule.positions(p));
+    for (std::size_t h = 0; h < costs.size(); ++h) {
+        const Hop& hop = hops.at(hops.of(pass, static_cast<int>(h)));
+        HopCost& cost = costs[h];
+        double window = 0;
+        for (const Lane& lane : hop.lanes) {
+            const LanePath path = hops.path(hop, lane);
+            double slowest = 0;
+            for (int i = 0; i < path.count; ++i)
+                slowest = std::max(slowest, path.use[i].bytes_per_byte / rate[path.use[i].port]);
+            cost.seconds_per_byte = std::max(cost.seconds_per_byte, slowest);
+            cost.latency_s = std::max(cost.latency_s, path.latency_s);
+            cost.work_s = std::max(cost.work_s, slowest * lane.share * static_cast<double>(hop_bytes[h]));
+            window += cluster.window_chunks * chunk / (slowest * chunk + 2 * path.latency_s);
+        }
+        if (cluster.window_chunks > 0) cost.window_rate = window;
+    }
+    return costs;
+}
+
+}  // namespace
+
+Pipeline pipeline_of(const Cluster& cluster, const Schedule& schedule, const Hops& hops, int pass,
+                     const std::vector<std::int64_t>& hop_bytes, const std::vector<double>& rate) {
+    const Pass& p = schedule.passes[pass];
+    const int n = schedule.positions(p);
+    const int length = p.hops();
+    const double total = static_cast<double>(p.bytes());
+    if (n == 0 || length == 0 || total == 0) return {kUnlimited, 0};
+    std::int64_t largest = 0;
+    for (const Section& s : p.sections) largest = std::max(largest, s.bytes());
+    const double section = static_cast<double>(largest);
+    const double chunk = section / p.chunks;
+    const std::vector<HopCost> costs = hop_costs(cluster, schedule, hops, pass, hop_bytes, rate, chunk);
+
+    std::vector<double> until(n + 1, 0.0);  // prefix sums of a chunk's time over the hops
+    for (int h = 0; h < n; ++h) until[h + 1] = until[h] + costs[h].seconds_per_byte * chunk + costs[h].latency_s;
+    const auto span = [&](int from, int hops_made) {  // time over hops_made hops from position `from`
+        const double laps = until[n] * (hops_made / n);
+        const int end = from + hops_made % n;
+        return laps + (end <= n ? until[end] - until[from] : until[n] - until[from] + until[end - n]);
+    };
+    double path = 0;  // a section that meets no queue: its first chunk all the way, the others behind it
+    for (const Section& s : p.sections) {
+        const double rest = static_cast<double>(s.bytes()) - chunk;
+        path = std::max(path, span(s.start, length) + std::max(0.0, rest) * costs[s.start].seconds_per_byte);
+    }
+    // Filling: the shortest way from a section's start to the hop; draining: from the hop to a section's end.
+    const int reach = std::min(length, n);
+    std::vector<int> since_start(n, reach), until_end(n, reach);
+    for (const Section& s : p.sections) {
+        since_start[s.start] = 0;
+        until_end[(s.start + length - 1) % n] = 0;
+    }
+    for (int i = 0; i < 2 * n; ++i) {
+        const int h = i % n, back = n - 1 - h;
+        if (p.cyclic || h > 0) since_start[h] = std::min(since_start[h], since_start[(h + n - 1) % n] + 1);
+        if (p.cyclic || back < n - 1) until_end[back] = std::min(until_end[back], until_end[(back + 1) % n] + 1);
+    }
+    double busiest = -1, fill = 0, cap = kUnlimited;
+    for (int h = 0; h < n; ++h) {
+        if (hop_bytes[h] == 0) continue;
+        const int before = since_start[h], behind = until_end[h];
+        if (before >= length || behind >= length) continue;
+        const double head = span((h - before % n + n) % n, before);
+        const double tail = costs[h].latency_s + span((h + 1) % n, behind);
+        if (costs[h].work_s + head + tail > busiest) {
+            busiest = costs[h].work_s + head + tail;
+            fill = head + tail;
+        }
+        cap = std::min(cap, costs[h].window_rate * total / static_cast<double>(hop_bytes[h]));
+    }
+    const double bound = path - fill;
+    if (bound > 0) cap = std::min(cap, total / bound);
+    return {cap, fill};
+}
+
+}  // namespace simai
