@@ -122,9 +122,28 @@ def run_flow(
     events: Sequence[NicEvent],
     react: Callable[[Broken], Reaction] | None = None,
     *,
-    max_time_s: float = 1e9,
+    max_time_s: float = 1e6,
     max_steps: int = 2_000_000_000,
 ) -> Outcome: ...
+def run_chunk(
+    cluster: Cluster,
+    schedule: Schedule,
+    binding: Binding,
+    events: Sequence[NicEvent],
+    react: Callable[[Broken], Reaction] | None = None,
+    *,
+    provenance: Provenance | None = None,
+    drop_duplicates: bool = True,
+    max_time_s: float = 1e6,
+    max_steps: int = 2_000_000_000,
+) -> Outcome: ...
+
+class Provenance:
+    def __init__(self, schedule: Schedule) -> None: ...
+    def cuts(self) -> NDArray[np.int64]: ...
+    def once(self) -> NDArray[np.uint64]: ...
+    def more(self) -> NDArray[np.uint64]: ...
+
 def migrate(cluster: Cluster, binding: Binding, known_down: Sequence[bool]) -> Binding: ...
 def max_min(
     capacity: Sequence[float],

@@ -1,9 +1,12 @@
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/register.hpp"
+#include "chunk/chunk_run.hpp"
+#include "chunk/provenance.hpp"
 #include "failover/failover.hpp"
 #include "flow/flow_run.hpp"
 #include "model/outcome.hpp"
@@ -28,6 +31,36 @@ Outcome py_run_flow(const Cluster& cluster, const Schedule& schedule, const Bind
     const React wrapped = wrap(react);
     const nb::gil_scoped_release release;
     return run_flow(cluster, schedule, binding, events, wrapped, {max_time_s, max_steps});
+}
+
+Outcome py_run_chunk(const Cluster& cluster, const Schedule& schedule, const Binding& binding,
+                     const std::vector<NicEvent>& events, const nb::object& react, Provenance* provenance,
+                     bool drop_duplicates, double max_time_s, std::int64_t max_steps) {
+    const React wrapped = wrap(react);
+    const nb::gil_scoped_release release;
+    return run_chunk(cluster, schedule, binding, events, wrapped,
+                     {{max_time_s, max_steps}, provenance, drop_duplicates});
+}
+
+// A copy of `values` as a numpy array of the given shape.
+template <typename T>
+nb::object to_numpy(const std::vector<T>& values, std::initializer_list<std::size_t> shape) {
+    T* copy = new T[values.size()];
+    std::copy(values.begin(), values.end(), copy);
+    nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T>(copy, shape.size(), shape.begin(), owner));
+}
+
+void register_provenance(nb::module_& m) {
+    const auto masks = [](const Provenance& p, const std::vector<std::uint64_t>& words) {
+        const std::size_t intervals = p.cuts().size() - 1, per = static_cast<std::size_t>(p.words());
+        return to_numpy(words, {words.size() / (intervals * per), intervals, per});
+    };
+    nb::class_<Provenance>(m, "Provenance")
+        .def(nb::init<const Schedule&>(), "schedule"_a)
+        .def("cuts", [](const Provenance& p) { return to_numpy(p.cuts(), {p.cuts().size()}); })
+        .def("once", [masks](const Provenance& p) { return masks(p, p.once()); })
+        .def("more", [masks](const Provenance& p) { return masks(p, p.more()); });
 }
 
 }  // namespace
@@ -75,6 +108,10 @@ void register_runs(nb::module_& m) {
         .def_ro("event_time_s", &Outcome::event_time_s)
         .def_ro("log", &Outcome::log)
         .def_ro("steps", &Outcome::steps);
+    register_provenance(m);
+    m.def("run_chunk", &py_run_chunk, "cluster"_a, "schedule"_a, "binding"_a, "events"_a, "react"_a = nb::none(),
+          nb::kw_only(), "provenance"_a.none() = nb::none(), "drop_duplicates"_a = true, "max_time_s"_a = 1e6,
+          "max_steps"_a = 2'000'000'000);
     m.def(
         "migrate",
         [](const Cluster& cluster, const Binding& binding, const std::vector<bool>& known_down) {
@@ -82,7 +119,7 @@ void register_runs(nb::module_& m) {
         },
         "cluster"_a, "binding"_a, "known_down"_a);
     m.def("run_flow", &py_run_flow, "cluster"_a, "schedule"_a, "binding"_a, "events"_a, "react"_a = nb::none(), nb::kw_only(),
-          "max_time_s"_a = 1e9, "max_steps"_a = 2'000'000'000);
+          "max_time_s"_a = 1e6, "max_steps"_a = 2'000'000'000);
 }
 
 }  // namespace simai

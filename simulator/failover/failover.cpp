@@ -77,6 +77,11 @@ std::optional<std::vector<Lane>> migrate(const Cluster& cluster, const NicStates
     return lanes;
 }
 
+std::string no_nic_left(const Cluster& cluster, const Hop& hop, int last_nic) {
+    return "no NIC is left between rank " + std::to_string(hop.src) + " and rank " + std::to_string(hop.dst) +
+           " after " + cluster.nics[last_nic].name + " went down";
+}
+
 Binding migrate(const Cluster& cluster, const Binding& binding, const std::vector<bool>& known_down) {
     if (known_down.size() != cluster.nics.size()) throw std::invalid_argument("migrate: one flag for each NIC wanted");
     NicStates states(cluster);

@@ -42,6 +42,9 @@ class NicStates {
 // first `backups_per_nic` of its backups that are not known to be down. Nothing where no such NIC is left.
 std::optional<std::vector<Lane>> migrate(const Cluster& cluster, const NicStates& states, const Hop& hop);
 
+// The reason that a run ends with when a hop has no NIC left.
+std::string no_nic_left(const Cluster& cluster, const Hop& hop, int last_nic);
+
 // A binding in which the traffic of every NIC that is known to be down has migrated. Throws std::runtime_error that
 // names the pair of ranks where no NIC is left.
 Binding migrate(const Cluster& cluster, const Binding& binding, const std::vector<bool>& known_down);

@@ -2,15 +2,11 @@
 #pragma once
 
 #include "model/cluster.hpp"
+#include "model/limits.hpp"
 #include "model/outcome.hpp"
 #include "model/schedule.hpp"
 
 namespace simai {
-
-struct RunLimits {
-    double max_time_s = 1e9;           // simulated; what is unfinished then is reported so
-    std::int64_t max_steps = 2'000'000'000;
-};
 
 // Runs the schedule to its end, or to the first event that makes an end impossible. `react` may be empty: broken
 // hops then migrate to the backups of the cluster.

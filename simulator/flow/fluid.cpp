@@ -36,7 +36,7 @@ void FlowRun::set_up() {
     }
     for (const ShapedPort& port : shape_) {
         capacity_.push_back(port.capacity());
-        sustained_.push_back(port.sustained());
+        planning_.push_back(port.planning());
     }
     usage_.assign(ports_.count(), 0);
     wire_.assign(ports_.count(), 0);
@@ -94,7 +94,7 @@ void FlowRun::handle(const Event& event) {
             break;
         case Kind::kComplete: complete(event.id); break;
         case Kind::kPortDry:
-            if (event.version == port_version_[event.id]) touch_port(event.id);
+            if (event.version == port_version_[event.id]) on_port_dry(event.id);
             break;
         case Kind::kByteTrigger:
             if (event.version == trigger_version_[event.id]) {
@@ -153,9 +153,20 @@ void FlowRun::rebuild(int id) {
             }
         }
     }
-    const Pipeline pipe = pipeline_of(cluster_, schedule_, hops_, id, hop_bytes_[id], sustained_);
-    flow.cap = pipe.cap;
-    flow.fill_s = pipe.fill_s;
+    set_pipeline(id);
+}
+
+void FlowRun::set_pipeline(int id) {
+    const Pipeline pipe = pipeline_of(cluster_, schedule_, hops_, id, hop_bytes_[id], planning_);
+    flows_[id].cap = pipe.cap;
+    flows_[id].fill_s = pipe.fill_s;
+}
+
+// The bucket is empty: the port goes on at its rate, and its flows serialise their chunks at that rate.
+void FlowRun::on_port_dry(int port) {
+    touch_port(port);
+    for (int id : on_port_[port])
+        if (flows_[id].pass >= 0) set_pipeline(id);
 }
 
 void FlowRun::join_ports(int id) {
@@ -231,6 +242,7 @@ void FlowRun::touch(int id) {
 void FlowRun::touch_port(int port) {
     shape_[port].advance(now_, usage_[port]);
     capacity_[port] = shape_[port].capacity();
+    planning_[port] = shape_[port].planning();
     for (int id : on_port_[port]) touch(id);
 }
 

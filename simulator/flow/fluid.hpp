@@ -74,6 +74,8 @@ class FlowRun {
     void stall_or_resume(int flow);
     void retransmit(int flow, int hop, double lost);
     void rebuild(int flow);
+    void set_pipeline(int flow);
+    void on_port_dry(int port);
     void join_ports(int flow);
     void leave_ports(int flow);
     void cancel_retransmissions(int nic);
@@ -116,7 +118,7 @@ class FlowRun {
     std::vector<Flow> flows_;
     std::vector<std::vector<std::int64_t>> hop_bytes_;   // per pass and position of its route
     std::vector<ShapedPort> shape_;
-    std::vector<double> capacity_, sustained_;           // per port: now; when it works
+    std::vector<double> capacity_, planning_;            // per port: now; as ShapedPort::planning
     std::vector<double> usage_, wire_, payload_;         // per port: bytes per second now; bytes so far
     std::vector<std::vector<int>> on_port_;              // running flows by port
     std::vector<int> waits_for_;                         // per pass: predecessors not yet complete

@@ -14,7 +14,7 @@ void FlowRun::on_nic_event(int id) {
     for (const int port : {ports_.nic_out(event.nic), ports_.nic_in(event.nic)}) {
         shape_[port].set_fraction(event.fraction);
         capacity_[port] = shape_[port].capacity();
-        sustained_[port] = shape_[port].sustained();
+        planning_[port] = shape_[port].planning();
     }
     if (event.fraction == 0) {
         if (was_up) push(std::max(now_, began + cluster_.resume_delay_s), Kind::kDetected, event.nic, ++nic_version_[event.nic]);
@@ -77,9 +77,7 @@ void FlowRun::on_detected(int nic) {
     for (int h : broken.hops) {
         if (changed[h]) continue;
         std::optional<std::vector<Lane>> lanes = migrate(cluster_, states_, hops_.at(h));
-        if (!lanes)
-            return stop(Status::kPartitioned, "no NIC is left between rank " + std::to_string(hops_.at(h).src) + " and rank " +
-                                                  std::to_string(hops_.at(h).dst) + " after " + cluster_.nics[nic].name + " went down");
+        if (!lanes) return stop(Status::kPartitioned, no_nic_left(cluster_, hops_.at(h), nic));
         hops_.rebind(h, std::move(*lanes));
         changed[h] = 1;
     }

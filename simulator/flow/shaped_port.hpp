@@ -14,7 +14,8 @@ class ShapedPort {
         : rate_(rate), line_(line_rate), burst_(burst), tokens_(burst), bursting_(burst > 0) {}
 
     double capacity() const { return fraction_ * (bursting_ ? line_ : rate_); }
-    double sustained() const { return rate_ * (fraction_ > 0 ? fraction_ : 1); }
+    // The rate that plans count on: of a port that is down, the one it will have when it works.
+    double planning() const { return (fraction_ > 0 ? fraction_ : 1) * (bursting_ ? line_ : rate_); }
     bool shaped() const { return burst_ > 0; }
     void set_fraction(double fraction) { fraction_ = fraction; }
 
@@ -31,6 +32,12 @@ class ShapedPort {
         } else if (usage == 0) {
             bursting_ = true;
         }
+    }
+    // The bucket is empty now. Late in a run a clock tick is worth more bytes than the rounding that advance allows.
+    void run_dry(double now_s) {
+        since_s_ = now_s;
+        tokens_ = 0;
+        bursting_ = false;
     }
     // When the bucket runs dry at this usage, in seconds from the last advance.
     double dry_in(double usage) const {

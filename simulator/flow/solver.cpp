@@ -39,7 +39,7 @@ void MaxMinSolver::solve(const std::vector<SolverFlow>& flows, const std::vector
             if (port.active > 0) port.left -= step * port.load;
         const auto full = [this](const Load& load) {
             const PortState& port = ports_[slot_[load.port]];
-            return port.left <= kFull * port.capacity;
+            return std::isfinite(port.capacity) && port.left <= kFull * port.capacity;
         };
         // Decide all before any leaves: a port that empties its load here is full for every flow on it.
         const auto frozen = std::stable_partition(active_.begin(), active_.end(), [&](int f) {

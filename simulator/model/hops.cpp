@@ -94,6 +94,7 @@ LanePath Hops::path(const Hop& hop, const Lane& lane) const {
     const auto add = [&path](int port, double factor) { path.use[path.count++] = {port, factor}; };
     if (!lane.crosses_network()) {
         add(ports_.link_out(hop.src), wire_factor_);
+        path.senders = path.count;
         add(ports_.link_in(hop.dst), wire_factor_);
         path.latency_s = cluster_.link_latency_s;
         return path;
@@ -107,6 +108,7 @@ LanePath Hops::path(const Hop& hop, const Lane& lane) const {
     add(ports_.nic_out(lane.src_nic), wire);
     if (from.numa != out.numa && std::isfinite(cluster_.bridge_rate[from.server]))
         add(ports_.bridge_out(from.server), wire_factor_);
+    path.senders = path.count;
     add(ports_.nic_in(lane.dst_nic), wire);
     if (to.numa != in.numa && std::isfinite(cluster_.bridge_rate[to.server]))
         add(ports_.bridge_in(to.server), wire_factor_);

@@ -28,6 +28,7 @@ struct PortUse {
 struct LanePath {
     std::array<PortUse, 4> use{};
     int count = 0;
+    int senders = 0;  // how many of them are on the sender's side
     double latency_s = 0;
 };
 

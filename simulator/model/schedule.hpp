@@ -47,12 +47,19 @@ struct Schedule {
     }
     // Payload bytes that the pass moves over each hop of its route.
     std::vector<std::int64_t> hop_bytes(const Pass& pass) const;
+    // Chunks that the pass moves over each hop of its route; a chunk without a byte does not travel.
+    std::vector<std::int64_t> hop_chunks(const Pass& pass) const;
 };
 
 // Piece `i` of `n` of [lo, hi): pieces differ by at most one byte and cover the range.
 inline std::int64_t piece(std::int64_t lo, std::int64_t hi, int i, int n) {
     const std::int64_t whole = (hi - lo) / n, rest = (hi - lo) % n;
     return lo + whole * i + rest * i / n;
+}
+
+// Pieces of a section that hold a byte at all.
+inline std::int64_t travelling_pieces(const Section& section, int chunks) {
+    return section.bytes() < chunks ? section.bytes() : chunks;
 }
 
 // Which NIC pair carries what share of the traffic of one hop of one channel.

@@ -1,0 +1,23 @@
+"""`r2cc-simai sweep`: the scenarios of a file, as a results table and a report."""
+
+from pathlib import Path
+
+import typer
+
+
+def sweep(
+    scenario: str | None = typer.Argument(None, help="A scenario file (YAML); the shipped scenario 'paper' by default."),
+    out: Path | None = typer.Option(None, "--out", help="Run folder; an interrupted sweep resumes in it."),
+    workers: int = typer.Option(0, "--workers", min=0, help="Processes; 0: one per core."),
+    json_output: bool = typer.Option(False, "--json", help="Print one JSON object {\"rows\": [...]}."),
+) -> None:
+    """Run the scenarios of a file, and write the results table (Parquet, CSV) and a report (Markdown, HTML)."""
+    from r2cc_simai.cli import show
+    from r2cc_simai.runners.sweep import run_sweep
+
+    result = run_sweep(scenario, out, workers)
+    if json_output:
+        show.json_rows(result.rows)
+        return
+    typer.echo(f"{len(result.rows)} rows in {result.folder}")
+    typer.echo(f"report: {result.report.markdown}, {result.report.html}")
