@@ -1,7 +1,7 @@
 """`r2cc-simai cluster`: which clusters there are, and what is in them."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,7 +31,7 @@ def list_clusters() -> None:
 
 @app.command("show")
 def show_cluster(
-    name: str = typer.Argument(help="A preset, PRESETxSERVERS, or a file."),
+    name: Annotated[str, typer.Argument(help="A preset, PRESETxSERVERS, or a file.")],
 ) -> None:
     """Show a cluster: its constants, and the NICs of each kind of server."""
     from r2cc_simai.cli import show
@@ -58,7 +58,10 @@ def _constants(one: "Cluster") -> Iterator[tuple[str, str]]:
     yield "start latency", f"{transport.base_latency_us:g} us"
     yield "step latency", f"{transport.step_latency_us:g} us"
     yield "chunk", f"{transport.chunk_kib:g} KiB, {transport.window_chunks} in flight"
-    yield "low-latency protocol", f"up to {transport.ll_threshold_kib:g} KiB, {transport.ll_wire_factor:g} B per payload byte"
+    yield (
+        "low-latency protocol",
+        f"up to {transport.ll_threshold_kib:g} KiB, {transport.ll_wire_factor:g} B per payload byte",
+    )
     failover = spec.failover
     yield "failure detection", f"{failover.detection_ms:g} ms"
     yield "notice to the other end", f"{failover.notify_ms:g} ms"

@@ -1,6 +1,6 @@
 """`r2cc-simai coll`: nccl-tests, simulated, while NICs fail."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,24 +13,22 @@ if TYPE_CHECKING:
 
 
 def coll(
-    minbytes: str = typer.Option("32M", "-b", "--minbytes", help="Smallest buffer, bytes (K, M, G: powers of 1024)."),
-    maxbytes: str | None = typer.Option(None, "-e", "--maxbytes", help="Largest buffer; as -b by default."),
-    stepfactor: float = typer.Option(2.0, "-f", "--stepfactor", help="Factor from one size to the next, above 1."),
-    iters: int = typer.Option(20, "-n", "--iters", help="Timed iterations of each size."),
-    warmup_iters: int = typer.Option(5, "-w", "--warmup_iters", help="Iterations before, not timed."),
-    datatype: str = typer.Option("float", "-d", "--datatype", help="NCCL data type of an element."),
-    op: str = typer.Option("sum", "-o", "--op", help="Reduction; it does not change the time."),
-    cudagraph: int = typer.Option(0, "-G", "--cudagraph", help="Above 0: replay CUDA graphs; a new plan is captured."),
-    collective: str = typer.Option("all_reduce", "--collective", help="Which collective runs."),
-    cluster: str = typer.Option("r7525", "--cluster", help="A preset, PRESETxSERVERS, or a file (see 'cluster list')."),
-    fail: list[str] = typer.Option(
-        [], "--fail", help="component[=fraction]@t[..t2], repeatable (see 'failures list')."
-    ),
-    strategy: list[str] = typer.Option(["balance"], "--strategy", help="name[:key=value,...], repeatable."),
-    backend: str = typer.Option("flow", "--backend", help="flow or chunk."),
-    zero_latency: bool = typer.Option(False, "--zero-latency", help="Set every latency of the cluster to zero."),
-    nic_bytes: bool = typer.Option(False, "--nic-bytes", help="Also print the bytes of every NIC."),
-    json_output: bool = typer.Option(False, "--json", help='Print one JSON object {"rows": [...]}.'),
+    minbytes: Annotated[str, typer.Option("-b", "--minbytes", help="Smallest buffer, bytes (K, M, G: powers of 1024).")] = "32M",
+    maxbytes: Annotated[str | None, typer.Option("-e", "--maxbytes", help="Largest buffer; as -b by default.")] = None,
+    stepfactor: Annotated[float, typer.Option("-f", "--stepfactor", help="Factor from one size to the next, above 1.")] = 2.0,
+    iters: Annotated[int, typer.Option("-n", "--iters", help="Timed iterations of each size.")] = 20,
+    warmup_iters: Annotated[int, typer.Option("-w", "--warmup_iters", help="Iterations before, not timed.")] = 5,
+    datatype: Annotated[str, typer.Option("-d", "--datatype", help="NCCL data type of an element.")] = "float",
+    op: Annotated[str, typer.Option("-o", "--op", help="Reduction; it does not change the time.")] = "sum",
+    cudagraph: Annotated[int, typer.Option("-G", "--cudagraph", help="Above 0: replay CUDA graphs; a new plan is captured.")] = 0,
+    collective: Annotated[str, typer.Option("--collective", help="Which collective runs.")] = "all_reduce",
+    cluster: Annotated[str, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file (see 'cluster list').")] = "r7525",
+    fail: Annotated[list[str] | None, typer.Option("--fail", metavar="FAILURE", help="component[=fraction]@t[..t2], repeatable (see 'failures list').")] = None,
+    strategy: Annotated[list[str] | None, typer.Option("--strategy", metavar="NAME", help="name[:key=value,...], repeatable.")] = None,
+    backend: Annotated[str, typer.Option("--backend", help="flow or chunk.")] = "flow",
+    zero_latency: Annotated[bool, typer.Option("--zero-latency", help="Set every latency of the cluster to zero.")] = False,
+    nic_bytes: Annotated[bool, typer.Option("--nic-bytes", help="Also print the bytes of every NIC.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
 ) -> None:
     """Simulate nccl-tests: a collective of each size, under failures, with its overhead and the lower bound.
 

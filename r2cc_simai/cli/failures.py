@@ -1,5 +1,7 @@
 """`r2cc-simai failures`: how failures are written, and what one of them does."""
 
+from typing import Annotated
+
 import typer
 
 app = typer.Typer(help="Show failure patterns.")
@@ -29,13 +31,15 @@ def list_failures() -> None:
     show.table("component[range][=fraction]@t[..t2]: forms of --fail", columns, FORMS, text=3)
     typer.echo(f"Write {FORM}.")
     typer.echo("Times are seconds from the start of the first timed iteration; us, ms, s, min and h are known.")
-    typer.echo("The fraction is the share of the rate that is left; without one the component is down. Repeat --fail for more.")
+    typer.echo(
+        "The fraction is the share of the rate that is left; without one the component is down. Repeat --fail for more."
+    )
 
 
 @app.command("show")
 def show_failure(
-    pattern: list[str] = typer.Argument(help="One or more failures as --fail takes them."),
-    cluster: str = typer.Option("r7525", "--cluster", help="A preset, PRESETxSERVERS, or a file."),
+    pattern: Annotated[list[str], typer.Argument(help="One or more failures as --fail takes them.")],
+    cluster: Annotated[str, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file.")] = "r7525",
 ) -> None:
     """Print the events of failures on a cluster, in order of time."""
     from r2cc_simai.cli import show

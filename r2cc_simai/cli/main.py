@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from typing import Annotated
+
 import typer
 
 from r2cc_simai import __version__
@@ -38,7 +40,7 @@ _USAGE_ERROR = next(base for base in typer.BadParameter.__mro__ if base.__name__
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and end."),
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
 ) -> None:
     if version:
         typer.echo(f"r2cc-simai {__version__}")

@@ -35,15 +35,17 @@ def table(title: str, columns: Sequence[str], lines: Iterable[Sequence[str]], te
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for i, column in enumerate(columns):
         grid.add_column(Text(column), justify="left" if i < text else "right", no_wrap=True)
     for line in lines:
         grid.add_row(*(Text(cell) for cell in line))
     console = Console()
     widest = Measurement.get(console, console.options.update(max_width=10_000), grid).maximum
-    console.width = max(console.width, widest, len(title))
-    console.print(grid, soft_wrap=False)
+    console.width = max(console.width, widest)
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(grid)
+    console.print()
 
 
 def number(value: float | None, digits: int = 2) -> str:

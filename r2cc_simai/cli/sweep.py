@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+from typing import Annotated
+
 import typer
 
 
 def sweep(
-    scenario: str | None = typer.Argument(None, help="A scenario file (YAML); the shipped scenario 'paper' by default."),
-    out: Path | None = typer.Option(None, "--out", help="Run folder; an interrupted sweep resumes in it."),
-    workers: int = typer.Option(0, "--workers", min=0, help="Processes; 0: one per core."),
-    json_output: bool = typer.Option(False, "--json", help="Print one JSON object {\"rows\": [...]}."),
+    scenario: Annotated[str | None, typer.Argument(help="A scenario file (YAML); the shipped scenario 'paper' by default.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Run folder; an interrupted sweep resumes in it.")] = None,
+    workers: Annotated[int, typer.Option("--workers", min=0, help="Processes; 0: one per core.")] = 0,
+    json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
 ) -> None:
     """Run the scenarios of a file, and write the results table (Parquet, CSV) and a report (Markdown, HTML)."""
     from r2cc_simai.cli import show

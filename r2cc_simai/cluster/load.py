@@ -37,12 +37,17 @@ def load_cluster(name: str) -> Cluster:
     if path.suffix in (".yml", ".yaml") or path.exists():
         return _build(path.stem, _with_preset(read_yaml(path), path), str(path))
     raise InputError(
-        f"{name!r}: no such cluster; write a preset ({', '.join(preset_names())}), PRESETxSERVERS (h100x16) or a .yml file"
+        f"{name!r}: no such cluster; write a preset ({', '.join(preset_names())}), "
+        "PRESETxSERVERS (h100x16) or a .yml file"
     )
 
 
 def _build(name: str, data: dict[str, Any], source: str) -> Cluster:
-    return Cluster(name, validated(ClusterSpec, data, source))
+    spec = validated(ClusterSpec, data, source)
+    try:
+        return Cluster(name, spec)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
 
 
 def _with_preset(data: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Cluster:
     nics: tuple[Nic, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        servers, nics = _expand(self.name, self.spec)
+        servers, nics = _expand(self.spec)
         object.__setattr__(self, "servers", servers)
         object.__setattr__(self, "nics", nics)
 
@@ -109,18 +109,18 @@ class Cluster:
         return Cluster(self.name, self.spec.model_copy(update=update))
 
 
-def _expand(name: str, spec: ClusterSpec) -> tuple[tuple[Server, ...], tuple[Nic, ...]]:
+def _expand(spec: ClusterSpec) -> tuple[tuple[Server, ...], tuple[Nic, ...]]:
     known = {f"server{i}" for i in range(spec.servers)}
     for key in spec.overrides:
         if key not in known:
-            raise InputError(f"{name}: overrides.{key}: no such server (server0 to server{spec.servers - 1})")
+            raise InputError(f"overrides.{key}: no such server (server0 to server{spec.servers - 1})")
     servers: list[Server] = []
     nics: list[Nic] = []
     rank = 0
     for i in range(spec.servers):
         one = spec.overrides.get(f"server{i}", spec.server)
         first = len(nics)
-        nics.extend(_nics_of(name, i, one, first))
+        nics.extend(_nics_of(i, one, first))
         gpus = one.gpus
         numa = tuple(gpus.numa) if isinstance(gpus.numa, list) else (gpus.numa,) * gpus.count
         bridge = math.inf if one.host_bridge_gbps is None else gbps_to_bytes_per_s(one.host_bridge_gbps)
@@ -138,14 +138,14 @@ def _expand(name: str, spec: ClusterSpec) -> tuple[tuple[Server, ...], tuple[Nic
     return tuple(servers), tuple(nics)
 
 
-def _nics_of(cluster: str, server: int, spec: ServerSpec, first: int) -> list[Nic]:
+def _nics_of(server: int, spec: ServerSpec, first: int) -> list[Nic]:
     flat: list[tuple[str, NicSpec, int]] = []  # name, entry, position within the entry
     for entry in spec.nics:
         for k in range(entry.count):
             flat.append((entry.name or f"nic{len(flat)}", entry, k))
     names = [name for name, _, _ in flat]
     if len(set(names)) < len(names):
-        raise InputError(f"{cluster}: server.nics: two NICs have the same name")
+        raise InputError("server.nics: two NICs have the same name")
     numas = [entry.numa[k] if isinstance(entry.numa, list) else entry.numa for _, entry, k in flat]
     nics = []
     for j, (name, entry, k) in enumerate(flat):
@@ -157,9 +157,7 @@ def _nics_of(cluster: str, server: int, spec: ServerSpec, first: int) -> list[Ni
             unknown = [b for b in entry.backups if b not in names or b == name]
             if unknown:
                 choice = ", ".join(n for n in names if n != name)
-                raise InputError(
-                    f"{cluster}: server.nics.{name}.backups: no other NIC {unknown[0]!r} ({choice})"
-                )
+                raise InputError(f"server.nics.{name}.backups: no other NIC {unknown[0]!r} ({choice})")
             order = [names.index(b) for b in entry.backups]
         slot = entry.rate_gbps if entry.pcie_gbps is None else min(entry.rate_gbps, entry.pcie_gbps)
         line = entry.line_rate_gbps or entry.rate_gbps

@@ -114,7 +114,7 @@ class ClusterSpec(Strict):
     description: str = ""
     servers: Count
     server: ServerSpec
-    overrides: dict[str, ServerSpec] = {}
+    overrides: dict[str, ServerSpec] = Field(default_factory=dict)
     fabric: FabricSpec
     transport: TransportSpec = TransportSpec()
     failover: FailoverSpec

@@ -10,7 +10,7 @@ from r2cc_simai.cluster.model import Cluster
 
 @dataclass(frozen=True)
 class View:
-    """A cluster and the rate fraction of each NIC that is known (0: down), as a tuple so that views compare by value."""
+    """A cluster and the rate fraction of each NIC that is known (0: down). Views compare by value."""
 
     cluster: Cluster
     fraction: tuple[float, ...]

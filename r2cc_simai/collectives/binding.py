@@ -42,7 +42,5 @@ Row = tuple[int, int, int, int, int, float]  # channel, src, dst, src_nic, dst_n
 def binding_of(rows: Sequence[Row]) -> Binding:
     """A binding of rows (channel, source rank, destination rank, source NIC, destination NIC, share)."""
     table = np.array(rows, dtype=np.float64).reshape(-1, 6)
-    channel, src, dst, src_nic, dst_nic = (
-        np.ascontiguousarray(table[:, k].astype(np.int64)) for k in range(5)
-    )
+    channel, src, dst, src_nic, dst_nic = (np.ascontiguousarray(table[:, k].astype(np.int64)) for k in range(5))
     return Binding(channel, src, dst, src_nic, dst_nic, np.ascontiguousarray(table[:, 5]))

@@ -29,7 +29,7 @@ def all_reduce_bound(cluster: Cluster, size: int, timeline: Timeline, start_s: f
     events = [e for e in timeline.events if e.at_bytes is None]
     nics = {s.index: [cluster.nics[i] for i in s.nics] for s in cluster.servers}
     profiles = {s: [_profile(nic, events, start_s) for nic in own] for s, own in nics.items()}
-    single = max(_when([p for p in profile], float(size)) for profile in profiles.values())
+    single = max(_when(profile, float(size)) for profile in profiles.values())
     together = _when([p for profile in profiles.values() for p in profile], 2.0 * (n - 1) * size)
     return max(single, together)
 
@@ -38,7 +38,10 @@ Profile = list[tuple[float, float]]  # (from seconds, payload bytes per second),
 
 
 def _profile(nic: Nic, events: Sequence[Event], start_s: float) -> Profile:
-    """What a NIC can carry over time: its line rate until the bucket is dry, then its rate, times what is left of it."""
+    """What a NIC can carry over time: line rate until the bucket is dry, then its rate, times what is left of it.
+
+    A NIC at a fraction f of its rate drains its bucket at f times the speed, one that is down keeps it.
+    """
     efficiency = nic.payload_rate / nic.rate
     fraction = 1.0
     steps: list[tuple[float, float]] = [(0.0, 1.0)]
@@ -50,13 +53,15 @@ def _profile(nic: Nic, events: Sequence[Event], start_s: float) -> Profile:
             steps[0] = (0.0, fraction)
         else:
             steps.append((event.time_s - start_s, event.fraction))
-    dry = nic.burst_bytes / (nic.line_rate - nic.rate) if nic.line_rate > nic.rate else 0.0
+    bucket_s = nic.burst_bytes / (nic.line_rate - nic.rate) if nic.line_rate > nic.rate else 0.0  # at the full rate
     profile: Profile = []
     for (begin, left), (end, _) in pairwise([*steps, (math.inf, 0.0)]):
-        if begin < dry:
+        dry = begin + bucket_s / left if left > 0 else math.inf
+        if dry > begin:
             profile.append((begin, left * nic.line_rate * efficiency))
         if end > dry:
-            profile.append((max(begin, dry), left * nic.rate * efficiency))
+            profile.append((dry, left * nic.rate * efficiency))
+        bucket_s = max(0.0, bucket_s - left * (end - begin)) if left > 0 else bucket_s
     return profile
 
 

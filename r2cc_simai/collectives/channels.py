@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from r2cc_simai.cluster.model import Cluster, Nic
+from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.collectives.binding import Row
 from r2cc_simai.errors import PartitionedError
 
@@ -56,25 +56,29 @@ def _strangers(rails: dict[int, dict[int, int]]) -> tuple[int, int]:
     return servers[0], servers[-1]
 
 
-@lru_cache(maxsize=4096)
-def nearest_gpu(cluster: Cluster, nic: int) -> int:
-    """Position within its server of the GPU nearest to a NIC; equally near GPUs take turns."""
-    me: Nic = cluster.nics[nic]
-    server = cluster.servers[me.server]
-    near = [g for g, numa in enumerate(server.gpu_numa) if numa == me.numa] or list(range(len(server.ranks)))
-    peers = [n for n in server.nics if cluster.nics[n].numa == me.numa]
-    return near[peers.index(nic) % len(near)]
+@lru_cache(maxsize=64)
+def _orders(cluster: Cluster) -> tuple[tuple[int, ...], ...]:
+    """For each NIC the ranks of its server, the nearest GPU first; equally near GPUs take turns among the NICs."""
+    orders: list[tuple[int, ...]] = []
+    for server in cluster.servers:
+        for nic in server.nics:
+            numa = cluster.nics[nic].numa
+            near = [g for g, node in enumerate(server.gpu_numa) if node == numa] or list(range(len(server.ranks)))
+            peers = [n for n in server.nics if cluster.nics[n].numa == numa]
+            first = near[peers.index(nic) % len(near)]
+            orders.append(server.ranks[first:] + server.ranks[:first])
+    return tuple(orders)
 
 
-def server_order(cluster: Cluster, server: int, nic: int) -> Int:
-    """Ranks of a server in the order in which a channel on `nic` visits them."""
-    ranks = np.array(cluster.servers[server].ranks, dtype=np.int64)
-    return np.roll(ranks, -nearest_gpu(cluster, nic))
+def server_order(cluster: Cluster, nic: int) -> tuple[int, ...]:
+    """Ranks of a NIC's server in the order in which a channel on that NIC visits them."""
+    return _orders(cluster)[nic]
 
 
 def ring_route(cluster: Cluster, lane: Lane) -> Int:
     """Ranks of a flat ring over the servers of a lane, server after server."""
-    return np.concatenate([server_order(cluster, server, nic) for server, nic in lane.items()])
+    orders = _orders(cluster)
+    return np.array([rank for nic in lane.values() for rank in orders[nic]], dtype=np.int64)
 
 
 def lane_rows(cluster: Cluster, channel: int, route: Int, lane: Lane, *, cyclic: bool) -> list[Row]:

@@ -22,8 +22,8 @@ class Pass:
 
     Section i is the bytes `lo[i]:hi[i]` of the buffer. It starts at position `start[i]` of the route, makes
     `reduce_hops` hops on which the receiver adds what arrives to its own data, then `copy_hops` hops on which it takes
-    what arrives. A cyclic route closes; sections then run on past its end. Passes of one `channel` run in order over the
-    same connections. `after` holds positions of earlier passes of the schedule that must be complete.
+    what arrives. A cyclic route closes; sections then run on past its end. Passes of one `channel` run in order over
+    the same connections. `after` holds positions of earlier passes of the schedule that must be complete.
 
     `chunks` is the number of pieces in which a section is pipelined. `weight` is the pass's share where it competes for
     a port; by default its bytes, so that concurrent parts of one collective end together.
@@ -179,9 +179,7 @@ class ScheduleBuilder:
         self._channels = max(self._channels, channel + 1)
         largest = int((hi - lo).max(initial=0))
         chunks = max(1, -(-largest // self.chunk_bytes))
-        self._passes.append(
-            Pass(channel, route, lo, hi, start, reduce_hops, copy_hops, cyclic, chunks, tuple(after))
-        )
+        self._passes.append(Pass(channel, route, lo, hi, start, reduce_hops, copy_hops, cyclic, chunks, tuple(after)))
         return len(self._passes) - 1
 
     def build(self) -> Schedule:

@@ -85,9 +85,7 @@ def run_schedule(
         raise InputError(f"schedule: {error}") from None
     if out.status in (_core.Status.PARTITIONED, _core.Status.UNFINISHED):
         raise PartitionedError(f"{cluster.name}: {out.reason} ({out.elapsed_s:.6g} s into the collective)")
-    rx, tx, rx_payload, tx_payload = map(
-        np.array, (out.in_wire, out.out_wire, out.in_payload, out.out_payload)
-    )
+    rx, tx, rx_payload, tx_payload = map(np.array, (out.in_wire, out.out_wire, out.in_payload, out.out_payload))
     return Run(
         elapsed_s=out.elapsed_s,
         bytes=NicBytes(rx, tx, rx_payload, tx_payload),

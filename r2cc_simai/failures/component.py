@@ -6,6 +6,8 @@ from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.errors import InputError
 
 _RANGE = re.compile(r"\[([\d,\-]+)\]")
+_PART = re.compile(r"(\d+)(?:-(\d+))?")
+MOST_COMPONENTS = 100_000  # that one name may stand for
 
 
 def nics_of(cluster: Cluster, name: str) -> list[int]:
@@ -30,12 +32,13 @@ def _expand_ranges(name: str) -> list[str]:
         return [name]
     numbers: list[int] = []
     for part in match[1].split(","):
-        low, _, high = part.partition("-")
-        if not low or (_ and not high) or (high and int(high) < int(low)):
+        ends = _PART.fullmatch(part)
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, -1)
+        if last < first:
             raise InputError(f"{name!r}: {match[0]} is no range; write [0-3] or [0,2]")
-        numbers.extend(range(int(low), int(high or low) + 1))
-        if len(numbers) > 100_000:
+        if len(numbers) + last - first >= MOST_COMPONENTS:
             raise InputError(f"{name!r}: {match[0]} names more components than any cluster has")
+        numbers.extend(range(first, last + 1))
     head, tail = name[: match.start()], name[match.end() :]
     return [single for number in numbers for single in _expand_ranges(f"{head}{number}{tail}")]
 

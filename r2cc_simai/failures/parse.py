@@ -39,9 +39,7 @@ def _parse_one(text: str, cluster: Cluster) -> list[Event]:
         if start.startswith("bytes:"):
             if until:
                 raise InputError("a failure by bytes has no end; give the repair a time of its own")
-            return [
-                Event(nic, fraction, at_bytes=float(parse_size(start.removeprefix("bytes:")))) for nic in nics
-            ]
+            return [Event(nic, fraction, at_bytes=float(parse_size(start.removeprefix("bytes:")))) for nic in nics]
         begins = parse_duration(start)
         events = [Event(nic, fraction, time_s=begins) for nic in nics]
         if until:

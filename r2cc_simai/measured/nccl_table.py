@@ -81,9 +81,7 @@ def _column(words: list[str], names: tuple[str, ...], start: int) -> ColumnResul
     )
 
 
-def column_result(
-    time_us: float, algbw_gbytes: float, busbw_gbytes: float, wrong: float | None
-) -> ColumnResult:
+def column_result(time_us: float, algbw_gbytes: float, busbw_gbytes: float, wrong: float | None) -> ColumnResult:
     """A result from the units of nccl-tests (us, GB/s). Raises ValueError on what is no measured number."""
     if not all(isfinite(value) and value >= 0 for value in (time_us, algbw_gbytes, busbw_gbytes, wrong or 0)):
         raise ValueError(f"time {time_us} us, {algbw_gbytes} GB/s, {busbw_gbytes} GB/s, {wrong} wrong")

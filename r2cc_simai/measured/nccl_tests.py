@@ -14,9 +14,7 @@ from r2cc_simai.measured.model import Measurement, SizeResult
 from r2cc_simai.measured.nccl_table import HEADING, ROW, TableLayout, read_heading, read_row
 from r2cc_simai.measured.settings import failure_warnings, run_settings
 
-SIGN = re.compile(
-    r"^# nThread \d|^# Using devices|^# Collective test starting|^\[nccl-tests\]|" + HEADING.pattern
-)
+SIGN = re.compile(r"^# nThread \d|^# Using devices|^# Collective test starting|^\[nccl-tests\]|" + HEADING.pattern)
 """A line by which such a text is known."""
 
 _SECTION = re.compile(r"^=+ (.+?) =+$")

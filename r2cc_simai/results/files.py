@@ -99,9 +99,7 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
     except ValueError:
         record = None
     if not isinstance(record, dict) or not {"case", "rows", "wall_s"} <= set(record):
-        raise InputError(
-            f'{where}: not a finished case; expected {{"case": ..., "rows": [...], "wall_s": ...}}'
-        )
+        raise InputError(f'{where}: not a finished case; expected {{"case": ..., "rows": [...], "wall_s": ...}}')
     return {**record, "rows": [row_from_dict(values, where) for values in record["rows"]]}
 
 

@@ -123,9 +123,7 @@ def row_from_dict(values: Mapping[str, Any], where: str) -> Row:
     """
     if set(values) != set(COLUMNS):
         odd = sorted(set(values) ^ set(COLUMNS))
-        raise InputError(
-            f"{where}: columns {', '.join(odd)} missing or unknown; expected {','.join(COLUMNS)}"
-        )
+        raise InputError(f"{where}: columns {', '.join(odd)} missing or unknown; expected {','.join(COLUMNS)}")
     for column in TEXT_COLUMNS:
         if not isinstance(values[column], str):
             raise InputError(f"{where}: {column}: expected text, got {values[column]!r}")

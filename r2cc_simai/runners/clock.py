@@ -51,9 +51,7 @@ class Clock:
         """Notes what a run met (NaN: not) and by how much the NICs' counters rose during it."""
         self._counted += counters
         events = [
-            event
-            if event.at_bytes is None or math.isnan(met)
-            else replace(event, at_bytes=None, time_s=now_s + met)
+            event if event.at_bytes is None or math.isnan(met) else replace(event, at_bytes=None, time_s=now_s + met)
             for event, met in zip(self._timeline.events, event_time_s, strict=True)
         ]
         self._timeline = sorted_timeline(events, self._timeline.pattern)

@@ -173,7 +173,7 @@ class _JobRun:
         return answer.cost_s
 
     def _react(self) -> React | None:
-        """The strategy's answer to a break, as the engine asks for it; None where the engine's own migration will do."""
+        """The strategy's answer to a break as the engine asks for it; None where the engine's migration will do."""
         if type(self._strategy).react is Strategy.react:
             return None
         plan, view = self._plan, self._known

@@ -138,9 +138,7 @@ class _Maker:
         end_s = 0.0 if cut is None else cut.start_s + cut.time_s
         return replace(self._timeline, events=tuple(e for e in self._timeline.events if e.time_s > end_s))
 
-    def _row(
-        self, metric: str, unit: str, simulated: float | None, ideal: float | None, bound: float | None
-    ) -> Row:
+    def _row(self, metric: str, unit: str, simulated: float | None, ideal: float | None, bound: float | None) -> Row:
         job = self._result.job
         return make_row(
             scenario=self._scenario,

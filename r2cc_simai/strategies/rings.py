@@ -23,9 +23,7 @@ def require_all_reduce(request: Request, cluster: Cluster, strategy: str) -> Non
     if request.op != "all_reduce":
         raise InputError(f"strategy {strategy}: {request.op} is not known; only all_reduce is")
     if request.group != tuple(range(cluster.n_ranks)):
-        raise InputError(
-            f"strategy {strategy}: the group must be all {cluster.n_ranks} ranks of {cluster.name}"
-        )
+        raise InputError(f"strategy {strategy}: the group must be all {cluster.n_ranks} ranks of {cluster.name}")
 
 
 def builder_for(request: Request, cluster: Cluster) -> ScheduleBuilder:

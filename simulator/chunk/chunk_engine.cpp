@@ -325,6 +325,7 @@ Outcome ChunkEngine::finish() {
 
 Outcome run_chunk(const Cluster& cluster, const Schedule& schedule, const Binding& binding,
                   const std::vector<NicEvent>& events, const React& react, const ChunkOptions& options) {
+    validate(cluster, events);
     return ChunkEngine(cluster, schedule, binding, events, react, options).run();
 }
 

@@ -12,10 +12,10 @@ void ChunkEngine::on_nic_event(int id) {
     out_.log.push_back(
         {now_s(), event.fraction == 0 ? "down" : event.fraction < 1 ? "rate" : "up", event.nic, event.fraction});
     states_.set(event.nic, event.fraction);
-    ++nic_version_[event.nic];
     const int n = static_cast<int>(connection_.size());
     if (event.fraction == 0) {
         if (!was_up) return;
+        ++nic_version_[event.nic];
         queue_.push(ps(std::max(now_s(), began + cluster_.resume_delay_s)), ChunkEvent::kDetected,
                     static_cast<std::uint32_t>(event.nic), nic_version_[event.nic]);
         for (int c = 0; c < n; ++c)
@@ -25,6 +25,7 @@ void ChunkEngine::on_nic_event(int id) {
             }
         return;
     }
+    ++nic_version_[event.nic];
     for (const int p : {ports_.nic_out(event.nic), ports_.nic_in(event.nic)}) port_[p].fraction = event.fraction;
     for (int c = 0; c < n; ++c) {
         if (!connection_[c].lane.uses(event.nic)) continue;
@@ -142,12 +143,16 @@ void ChunkEngine::retire(int id, std::vector<Entry>& entries) {
     for (int i = 0; i < c.path.count; ++i) check_exclusive(c.path.use[i].port);
 }
 
-// A connection whose ports are all its own books ahead; it stops doing so when one gets a second user.
+// A connection whose ports are all its own books ahead; it stops doing so when one gets a second user. A port with a
+// token bucket is not booked ahead, since a booking that is taken back would have to give its tokens back.
 void ChunkEngine::check_exclusive(int port) {
     for (int id : port_[port].connections) {
         Connection& c = connection_[id];
         bool alone = true;
-        for (int i = 0; i < c.path.count; ++i) alone = alone && port_[c.path.use[i].port].connections.size() == 1;
+        for (int i = 0; i < c.path.count; ++i) {
+            const ChunkPort& p = port_[c.path.use[i].port];
+            alone = alone && p.connections.size() == 1 && p.burst <= 0;
+        }
         if (c.exclusive && !alone && c.up) {
             unreserve(id);
             const int first = c.path.use[0].port;

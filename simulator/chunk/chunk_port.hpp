@@ -33,7 +33,7 @@ struct ChunkPort {
         const double r = rate * fraction;
         if (burst <= 0) return std::isfinite(r) ? bytes / r : 0.0;
         const double line = line_rate * fraction;
-        tokens = std::min(burst, tokens + r * static_cast<double>(start - counted) / kPsPerSecond);
+        tokens = std::min(burst, tokens + r * static_cast<double>(std::max<Ps>(0, start - counted)) / kPsPerSecond);
         // At line rate the bucket drains by (line - r) a second until it is dry; the rest goes at the sustained rate.
         const double at_line = std::min(bytes / line, line > r ? tokens / (line - r) : bytes / line);
         const double total = at_line + (bytes - at_line * line) / r;

@@ -58,6 +58,13 @@ void add_share(std::vector<Lane>& lanes, const Lane& lane) {
 
 }  // namespace
 
+void validate(const Cluster& cluster, const std::vector<NicEvent>& events) {
+    const int nics = static_cast<int>(cluster.nics.size());
+    for (const NicEvent& event : events)
+        if (event.nic < 0 || event.nic >= nics)
+            throw std::invalid_argument("an event names NIC " + std::to_string(event.nic) + ", which does not exist");
+}
+
 std::optional<std::vector<Lane>> migrate(const Cluster& cluster, const NicStates& states, const Hop& hop) {
     std::vector<Lane> lanes;
     for (const Lane& lane : hop.lanes) {

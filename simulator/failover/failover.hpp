@@ -7,6 +7,7 @@
 
 #include "model/cluster.hpp"
 #include "model/hops.hpp"
+#include "model/outcome.hpp"
 
 namespace simai {
 
@@ -37,6 +38,9 @@ class NicStates {
     std::vector<double> fraction_;
     std::vector<char> known_down_;
 };
+
+// Throws std::invalid_argument where an event names a NIC that the cluster does not have.
+void validate(const Cluster& cluster, const std::vector<NicEvent>& events);
 
 // The lanes of a hop after its traffic has left every NIC that is known to be down: each dead end moves to the
 // first `backups_per_nic` of its backups that are not known to be down. Nothing where no such NIC is left.

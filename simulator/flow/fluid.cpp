@@ -164,6 +164,7 @@ void FlowRun::set_pipeline(int id) {
 
 // The bucket is empty: the port goes on at its rate, and its flows serialise their chunks at that rate.
 void FlowRun::on_port_dry(int port) {
+    shape_[port].run_dry(now_);
     touch_port(port);
     for (int id : on_port_[port])
         if (flows_[id].pass >= 0) set_pipeline(id);
@@ -187,6 +188,7 @@ void FlowRun::leave_ports(int id) {
         std::erase(on_port_[load.port], id);
     }
     for (const Load& load : flow.loads) touch_port(load.port);
+    if (flow.rate > 0) flow.last_rate = flow.rate;
     flow.rate = 0;
     flow.phase = Phase::kStalled;
     ++flow.version;
@@ -351,6 +353,7 @@ Outcome FlowRun::finish() {
 
 Outcome run_flow(const Cluster& cluster, const Schedule& schedule, const Binding& binding,
                  const std::vector<NicEvent>& events, const React& react, const RunLimits& limits) {
+    validate(cluster, events);
     return FlowRun(cluster, schedule, binding, events, react, limits).run();
 }
 

@@ -34,6 +34,7 @@ struct Flow {
     double cap = kUnlimited;
     double fill_s = 0;
     double since_s = 0;
+    double last_rate = 0;  // before it stalled
     int retransmissions = 0;  // still under way
     std::uint64_t version = 0;
     std::vector<Load> loads;     // on the wire

@@ -98,13 +98,20 @@ void FlowRun::on_detected(int nic) {
     }
 }
 
+// Bytes on a hop of the pass when it broke that no acknowledgement had covered: a round trip's worth at the rate of
+// then, back to the start of its chunk; at most a window.
 double FlowRun::lost_window(const Flow& flow, int position) const {
     const Pass& pass = schedule_.passes[flow.pass];
     std::int64_t section = 0;
     for (const Section& s : pass.sections) section = std::max(section, s.bytes());
     const double chunk = static_cast<double>(section) / pass.chunks;
-    const double sent = flow.done / flow.work * static_cast<double>(hop_bytes_[flow.pass][position]);
-    return std::min(sent, chunk * std::max(1, cluster_.window_chunks));
+    const double moved = static_cast<double>(hop_bytes_[flow.pass][position]);
+    const Hop& hop = hops_.at(hops_.of(flow.pass, position));
+    const double round_trip_s = 2 * hops_.path(hop, hop.lanes.front()).latency_s;
+    const double sent = flow.done / flow.work * moved;
+    const double covered = std::max(0.0, sent - flow.last_rate / flow.work * moved * round_trip_s);
+    const double lost = sent - std::floor(covered / chunk) * chunk;
+    return cluster_.window_chunks > 0 ? std::min(lost, chunk * cluster_.window_chunks) : lost;
 }
 
 void FlowRun::retransmit(int parent, int hop, double lost) {

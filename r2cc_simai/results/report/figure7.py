@@ -46,9 +46,7 @@ def build(rows: Sequence[Row]) -> Section:
     ]
     blocks += [grid.table(strategy) for strategy in grid.strategies]
     blocks.append(grid.bound_table())
-    return Section(
-        SCENARIO, "Overhead over the lost bandwidth X (Figure 7)", tuple(blocks), tuple(grid.findings())
-    )
+    return Section(SCENARIO, "Overhead over the lost bandwidth X (Figure 7)", tuple(blocks), tuple(grid.findings()))
 
 
 class _Grid:
@@ -95,9 +93,7 @@ class _Grid:
         for axes in panels[len(self.ns) :]:
             axes.set_visible(False)
         figure.supylabel("overhead over the healthy ring (%)", fontsize=9.0, color=palette.MUTED, x=0.005)
-        figure.supxlabel(
-            "X = lost fraction of one server's bandwidth", fontsize=9.0, color=palette.MUTED, y=0.01
-        )
+        figure.supxlabel("X = lost fraction of one server's bandwidth", fontsize=9.0, color=palette.MUTED, y=0.01)
 
     def _paint_panel(self, axes: "Axes", n: int, top: float, labelled: bool) -> None:
         colors = palette.strategy_colors(self.strategies)
@@ -147,23 +143,17 @@ class _Grid:
     def _cell(self, n: int, x: float, strategy: str) -> Cell:
         found = {b: self.cells[n, x, strategy, b] for b in self.backends if (n, x, strategy, b) in self.cells}
         main = found.get(self.main_backend)
-        notes = [
-            f"{b} {units.percent(row.overhead_pct)}" for b, row in found.items() if b != self.main_backend
-        ]
+        notes = [f"{b} {units.percent(row.overhead_pct)}" for b, row in found.items() if b != self.main_backend]
         published = next((r for r in found.values() if r.measured and r.ideal), None)
         if published and published.measured and published.ideal:
             notes.append(f"published {units.percent(100.0 * (published.measured / published.ideal - 1.0))}")
         checks = [c for c in map(check, found.values()) if c]
         bad = any(not c.ok for c in checks)
-        return Cell(
-            units.percent(main.overhead_pct if main else None), " · ".join(notes), "bad" if bad else ""
-        )
+        return Cell(units.percent(main.overhead_pct if main else None), " · ".join(notes), "bad" if bad else "")
 
     def bound_table(self) -> Table:
         """Return the lower bound's overhead, n by X."""
-        rows = [
-            (Cell(f"{n}"), *(Cell(units.percent(self.bounds.get((n, x)))) for x in self.xs)) for n in self.ns
-        ]
+        rows = [(Cell(f"{n}"), *(Cell(units.percent(self.bounds.get((n, x)))) for x in self.xs)) for n in self.ns]
         return Table(
             "Lower bound: overhead that no algorithm can avoid",
             columns("n", *(f"X = {units.fraction(x)}" for x in self.xs)),
@@ -181,9 +171,7 @@ class _Grid:
     def _headline(self, n: int, x: float) -> str:
         found = [(s, self.cells.get((n, x, s, self.main_backend))) for s in self.strategies]
         parts = [f"{units.percent(r.overhead_pct)} with {labels.strategy_name(s)}" for s, r in found if r]
-        limit = (
-            f" No algorithm gets below {units.percent(self.bounds[n, x])}." if (n, x) in self.bounds else ""
-        )
+        limit = f" No algorithm gets below {units.percent(self.bounds[n, x])}." if (n, x) in self.bounds else ""
         return (
             f"When one of {n} servers loses {units.fraction(x)} of its bandwidth, AllReduce takes longer by "
             f"{', '.join(parts)}.{limit}"

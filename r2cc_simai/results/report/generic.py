@@ -39,9 +39,7 @@ def _tables(rows: Sequence[Row]) -> list[Block]:
     metrics = dict.fromkeys((row.metric, row.unit) for row in rows)
     counters = [row for row in rows if labels.counter(row.metric)]
     plain = [(metric, unit) for metric, unit in metrics if not labels.counter(metric)]
-    blocks: list[Block] = [
-        _pivot(metric, unit, [r for r in rows if r.metric == metric]) for metric, unit in plain
-    ]
+    blocks: list[Block] = [_pivot(metric, unit, [r for r in rows if r.metric == metric]) for metric, unit in plain]
     if any(row.measured is not None for row in rows):
         leading = (comparison.SIZE, comparison.STRATEGY, comparison.METRIC)
         compared = [row for row in rows if row.measured is not None]
@@ -56,8 +54,7 @@ def _pivot(metric: str, unit: str, rows: Sequence[Row]) -> Table:
     sizes = sorted({row.bytes for row in rows})
     cells = {(row.strategy, row.bytes): row for row in rows}
     lines = [
-        (Cell(labels.strategy_name(s)), *(_cell(cells.get((s, b)), unit) for b in sizes))
-        for s in _strategies(rows)
+        (Cell(labels.strategy_name(s)), *(_cell(cells.get((s, b)), unit) for b in sizes)) for s in _strategies(rows)
     ]
     name = labels.metric_name(metric).capitalize()
     bound = " and over the lower bound" if any(row.bound_gap_pct is not None for row in rows) else ""
@@ -94,8 +91,7 @@ def _plot(scenario: str, cases: dict[Case, list[Row]]) -> list[Block]:
     caption = "Overhead over the healthy cluster at the largest size of each case"
     if len(shown) <= MANY:
         panels = [
-            (_case_name(case, cases), {s: [v] for s, v in overheads.items()})
-            for case, overheads in shown.items()
+            (_case_name(case, cases), {s: [v] for s, v in overheads.items()}) for case, overheads in shown.items()
         ]
         return [overhead_bars(f"overhead-{slug(scenario)}", f"{caption}.", panels)]
     caption += f": median of {len(shown)} cases; the lines reach from the least to the largest."
@@ -151,7 +147,5 @@ def _strategies(rows: Iterable[Row]) -> list[str]:
 
 def _case_name(case: Case, cases: dict[Case, list[Row]]) -> str:
     """Return the parts of a case that differ between the cases; all of them when there is one case."""
-    kept = [
-        part for i, part in enumerate(case) if part and (len(cases) == 1 or len({c[i] for c in cases}) > 1)
-    ]
+    kept = [part for i, part in enumerate(case) if part and (len(cases) == 1 or len({c[i] for c in cases}) > 1)]
     return " · ".join(labels.short_pattern(part) for part in kept)

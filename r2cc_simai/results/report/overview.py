@@ -37,9 +37,7 @@ def accuracy(rows: Sequence[Row]) -> Section | None:
     for item in checks:
         by_scenario.setdefault((item.row.scenario, item.row.backend), []).append(item)
     titles = columns("<scenario", "<backend", "compared", "within tolerance", "largest deviation", "<where")
-    table = Table(
-        "Simulated against measured and published values", titles, tuple(map(_score, by_scenario.values()))
-    )
+    table = Table("Simulated against measured and published values", titles, tuple(map(_score, by_scenario.values())))
     return Section("accuracy", "Is the simulation right?", (table,), tuple(_findings(checks)))
 
 
@@ -59,12 +57,8 @@ def reading(rows: Sequence[Row], timings: Mapping[str, float] | None) -> Section
         if row.measured is not None:
             sources[row.source] = sources.get(row.source, 0) + 1
     if sources:
-        lines = tuple(
-            (Cell(source or units.DASH), Cell(f"{count}")) for source, count in sorted(sources.items())
-        )
-        blocks.append(
-            Table("Sources of the measured and published values", columns("<source", "values"), lines)
-        )
+        lines = tuple((Cell(source or units.DASH), Cell(f"{count}")) for source, count in sorted(sources.items()))
+        blocks.append(Table("Sources of the measured and published values", columns("<source", "values"), lines))
     if timings:
         blocks.append(_timing_table(timings))
     return Section("reading", "How to read this", tuple(blocks))

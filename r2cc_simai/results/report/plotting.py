@@ -85,9 +85,7 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
     return moved
 
 
-def label_ends(
-    axes: "Axes", ends: Iterable[tuple[float, float, str, str]], limits: tuple[float, float]
-) -> None:
+def label_ends(axes: "Axes", ends: Iterable[tuple[float, float, str, str]], limits: tuple[float, float]) -> None:
     """Write labels right of line ends, (x, y, text, colour); `limits` = the range of the linear y axis."""
     items = list(ends)
     height = axes.get_position().height * axes.figure.get_size_inches()[1] * 72.0  # type: ignore[union-attr]

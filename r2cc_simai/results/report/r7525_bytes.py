@@ -38,8 +38,7 @@ def build(rows: Sequence[Row]) -> Section:
         "r7525, bytes per NIC",
         (
             Text(
-                "Bytes per NIC and iteration, packet headers included, against the counters of the NICs. "
-                "Allowed: 1%."
+                "Bytes per NIC and iteration, packet headers included, against the counters of the NICs. Allowed: 1%."
             ),
             _plot(shown),
             comparison.table("Bytes per NIC and iteration", ordered, leading),

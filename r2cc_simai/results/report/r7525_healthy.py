@@ -94,9 +94,7 @@ def _finish_lower(axes: "Axes", rows: Sequence[Row]) -> None:
     sizes = sorted({row.bytes for row in rows})
     edges = [float(s) for s in sizes]
     allowed = [tolerance_pct("time", s) for s in sizes]
-    axes.fill_between(
-        edges, [-a for a in allowed], allowed, step="mid", color=palette.BAND, linewidth=0, zorder=0.5
-    )
+    axes.fill_between(edges, [-a for a in allowed], allowed, step="mid", color=palette.BAND, linewidth=0, zorder=0.5)
     axes.axhline(0.0, color=palette.MUTED, lw=0.8)
     axes.set_yscale("symlog", linthresh=1.0, linscale=0.6)
     largest = max([abs(r.error_pct) for r in rows if r.error_pct is not None] + [25.0])

@@ -25,9 +25,7 @@ def claims(row: Row) -> bool:
 
 def build(rows: Sequence[Row]) -> Section:
     """Return the section: time over K where several K were run, and a table."""
-    ordered = sorted(
-        rows, key=lambda r: (-r.bytes, labels.strategy_order(r.strategy), r.metric, r.backend, r.pattern)
-    )
+    ordered = sorted(rows, key=lambda r: (-r.bytes, labels.strategy_order(r.strategy), r.metric, r.backend, r.pattern))
     largest = [row for row in ordered if row.bytes == ordered[0].bytes]
     blocks: list[Block] = [
         Text(

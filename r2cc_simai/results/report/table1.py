@@ -57,12 +57,8 @@ def build(rows: Sequence[Row]) -> Section:
         _table(gaps),
     ]
     if not any(gap.published for gap in gaps):
-        blocks.append(
-            Text(f"No published digits to compare with: `{PUBLISHED_CSV}` is missing or has other points.")
-        )
-    return Section(
-        SCENARIO, "Y = X against the optimal split (Table 1)", tuple(blocks), tuple(_findings(gaps))
-    )
+        blocks.append(Text(f"No published digits to compare with: `{PUBLISHED_CSV}` is missing or has other points."))
+    return Section(SCENARIO, "Y = X against the optimal split (Table 1)", tuple(blocks), tuple(_findings(gaps)))
 
 
 def published_gaps() -> dict[tuple[int, float], str]:
@@ -79,9 +75,7 @@ def published_gaps() -> dict[tuple[int, float], str]:
     with path.open(encoding="utf-8", newline="") as file:
         records = list(csv.DictReader(line for line in file if not line.startswith("#")))
     try:
-        return {
-            (int(r["n"]), float(Fraction(r["x"].strip()))): r["gap_pct"].strip().rstrip("%") for r in records
-        }
+        return {(int(r["n"]), float(Fraction(r["x"].strip()))): r["gap_pct"].strip().rstrip("%") for r in records}
     except (KeyError, ValueError, AttributeError) as error:
         raise InputError(f"{path}: {error}; expected columns n, x, gap_pct with numbers") from None
 
@@ -126,10 +120,7 @@ def _findings(gaps: Sequence[Gap]) -> list[str]:
     same = sum(gap.as_printed() == gap.published for gap in compared)
     if not compared:
         return []
-    return [
-        f"Table 1 of the R2CC paper: {same} of {len(compared)} simulated gaps agree with every published "
-        "digit."
-    ]
+    return [f"Table 1 of the R2CC paper: {same} of {len(compared)} simulated gaps agree with every published digit."]
 
 
 KIND = SectionKind(claims, build)
