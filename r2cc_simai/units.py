@@ -4,8 +4,8 @@ import re
 
 from r2cc_simai.errors import InputError
 
-_BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE)
+_BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGTP])(?:i?B)?|B)?", re.IGNORECASE)
 _DURATION = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)\s*(s|ms|us|µs|min|h)?")
 _SECONDS = {None: 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0, "h": 3600.0}
 
@@ -23,7 +23,7 @@ def parse_size(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"{text!r}: not a size; write bytes, or a number with K, M, G or T (powers of 1024)")
+        raise InputError(f"{text!r}: not a size; write bytes, or a number with K, M, G, T or P (powers of 1024)")
     return round(float(match[1]) * _BINARY[(match[2] or "").upper()])
 
 
@@ -41,11 +41,11 @@ def parse_duration(text: str) -> float:
 
 def format_size(size: float) -> str:
     """`4 GiB`, `1.5 MiB`, `8 B`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(size) < 1024:
             return f"{size:.4g} {unit}"
         size /= 1024
-    return f"{size:.4g} TiB"
+    return f"{size:.4g} PiB"
 
 
 def format_time(seconds: float) -> str:

@@ -11,8 +11,15 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    log: Annotated[Path, typer.Argument(help="Output of nccl-tests (text or -J): AllReduce by size, without a failure.")],
-    cluster: Annotated[str | None, typer.Option("--cluster", help="Where to start from: a preset, PRESETxSERVERS, or a file; inferred from the log.")] = None,
+    log: Annotated[
+        Path, typer.Argument(help="Output of nccl-tests (text or -J): AllReduce by size, without a failure.")
+    ],
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", help="Where to start from: a preset, PRESETxSERVERS, or a file; inferred from the log."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the calibrated cluster to this YAML file.")] = None,
     json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
 ) -> None:
@@ -40,7 +47,8 @@ def _fit(log: Path, cluster: str | None) -> "Calibration":
 
     from r2cc_simai.runners.calibrate import calibrate as fit_log
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("fitting", total=1.0)
         return fit_log(log, cluster, lambda part: progress.update(task, completed=part))
 

@@ -39,8 +39,8 @@ def show_cluster(
 
     one = load_cluster(name)
     show.table(f"{one.name}: {one.spec.description}", ("what", "value"), _constants(one), text=2)
-    columns = ("NIC", "rate (Gb/s)", "payload (GB/s)", "line rate (Gb/s)", "burst (kB)", "MTU (B)", "header (B)")
-    columns += ("rail", "NUMA node", "backups, nearest first")
+    columns = ["NIC", "rate (Gb/s)", "payload (GB/s)", "line rate (Gb/s)", "burst (kB)", "MTU (B)", "header (B)"]
+    columns += ["rail", "NUMA node", "backups, nearest first"]
     for servers, index in _kinds(one):
         show.table(f"NICs of {servers}", columns, _nics(one, index))
 

@@ -13,20 +13,38 @@ if TYPE_CHECKING:
 
 
 def coll(
-    minbytes: Annotated[str, typer.Option("-b", "--minbytes", help="Smallest buffer, bytes (K, M, G: powers of 1024).")] = "32M",
+    minbytes: Annotated[
+        str, typer.Option("-b", "--minbytes", help="Smallest buffer, bytes (K, M, G: powers of 1024).")
+    ] = "32M",
     maxbytes: Annotated[str | None, typer.Option("-e", "--maxbytes", help="Largest buffer; as -b by default.")] = None,
-    stepfactor: Annotated[float, typer.Option("-f", "--stepfactor", help="Factor from one size to the next, above 1.")] = 2.0,
+    stepfactor: Annotated[
+        float, typer.Option("-f", "--stepfactor", help="Factor from one size to the next, above 1.")
+    ] = 2.0,
     iters: Annotated[int, typer.Option("-n", "--iters", help="Timed iterations of each size.")] = 20,
     warmup_iters: Annotated[int, typer.Option("-w", "--warmup_iters", help="Iterations before, not timed.")] = 5,
     datatype: Annotated[str, typer.Option("-d", "--datatype", help="NCCL data type of an element.")] = "float",
     op: Annotated[str, typer.Option("-o", "--op", help="Reduction; it does not change the time.")] = "sum",
-    cudagraph: Annotated[int, typer.Option("-G", "--cudagraph", help="Above 0: replay CUDA graphs; a new plan is captured.")] = 0,
+    cudagraph: Annotated[
+        int, typer.Option("-G", "--cudagraph", help="Above 0: replay CUDA graphs; a new plan is captured.")
+    ] = 0,
     collective: Annotated[str, typer.Option("--collective", help="Which collective runs.")] = "all_reduce",
-    cluster: Annotated[str, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file (see 'cluster list').")] = "r7525",
-    fail: Annotated[list[str] | None, typer.Option("--fail", metavar="FAILURE", help="component[=fraction]@t[..t2], repeatable (see 'failures list').")] = None,
-    strategy: Annotated[list[str] | None, typer.Option("--strategy", metavar="NAME", help="name[:key=value,...], repeatable.")] = None,
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file (see 'cluster list').")
+    ] = "r7525",
+    fail: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail", metavar="FAILURE", help="component[=fraction]@t[..t2], repeatable (see 'failures list')."
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option("--strategy", metavar="NAME", help="name[:key=value,...], repeatable; balance by default."),
+    ] = None,
     backend: Annotated[str, typer.Option("--backend", help="flow or chunk.")] = "flow",
-    zero_latency: Annotated[bool, typer.Option("--zero-latency", help="Set every latency of the cluster to zero.")] = False,
+    zero_latency: Annotated[
+        bool, typer.Option("--zero-latency", help="Set every latency of the cluster to zero.")
+    ] = False,
     nic_bytes: Annotated[bool, typer.Option("--nic-bytes", help="Also print the bytes of every NIC.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
 ) -> None:
@@ -46,10 +64,10 @@ def coll(
     sizes = coll_input.sizes(minbytes, maxbytes, stepfactor, element)
     coll_input.check_iterations(iters, warmup_iters)
     engine = coll_input.backend(backend)
-    strategies = [parse_strategy(text) for text in strategy]
+    strategies = [parse_strategy(text) for text in strategy or ("balance",)]
     where = load_cluster(cluster)
     where = where.zero_latency() if zero_latency else where
-    timeline = parse_failures(fail, where)
+    timeline = parse_failures(fail or [], where)
     scenario = "coll, zero latency" if zero_latency else "coll"
     runs = []
     for one in strategies:
@@ -88,14 +106,14 @@ def _print_times(head: str, rows: "Sequence[Sequence[Row]]", element: int, datat
     lines = []
     for own in rows:
         by = {row.metric: row for row in own}
-        time = by.get("time")
-        size, name = (own[0].bytes, own[0].strategy) if own else (0, "")
-        cells = [name, str(size), str(size // element), datatype, op, "-1"]
-        cells += [_us(time and time.simulated), *(_gbs(by.get(metric)) for metric in ("algbw", "busbw"))]
+        time, other = by.get("time"), own[0]
+        cells = [other.strategy, str(other.bytes), str(other.bytes // element), datatype, op, "-1"]
+        cells += [_us(None if time is None else time.simulated)]
+        cells += [_gbs(by.get(metric)) for metric in ("algbw", "busbw")]
         cells += [
-            _us((time or own[0]).ideal),
-            show.number(time and time.overhead_pct),
-            _us((time or own[0]).bound),
+            _us((time or other).ideal),
+            show.number(None if time is None else time.overhead_pct),
+            _us((time or other).bound),
         ]
         lines.append([*cells, *(_us(by[kind].simulated if kind in by else None) for kind in kinds)])
     show.table(head, columns, lines)

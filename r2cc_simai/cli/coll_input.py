@@ -1,8 +1,9 @@
 """The options of `coll` that have to make sense: sizes, counts, data types. Errors are one line."""
 
+from typing import TYPE_CHECKING
+
 from r2cc_simai.errors import InputError
 from r2cc_simai.units import parse_size
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from r2cc_simai.engine.run import Backend

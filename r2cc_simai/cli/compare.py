@@ -10,8 +10,13 @@ if TYPE_CHECKING:
 
 
 def compare(
-    logs: Annotated[list[Path], typer.Argument(help="Logs of nccl-tests (text or -J), or of R2CC's hot-repair programs.")],
-    cluster: Annotated[str | None, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file; inferred from the log's hosts and NICs.")] = None,
+    logs: Annotated[
+        list[Path], typer.Argument(help="Logs of nccl-tests (text or -J), or of R2CC's hot-repair programs.")
+    ],
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file; inferred from the log's hosts and NICs."),
+    ] = None,
     backend: Annotated[str, typer.Option("--backend", help="flow or chunk.")] = "flow",
     json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
 ) -> None:

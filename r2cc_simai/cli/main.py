@@ -6,8 +6,7 @@ Nothing heavy is imported here or at the top of a command's file, so that `--hel
 import os
 import sys
 from collections.abc import Sequence
-
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -18,10 +17,14 @@ from r2cc_simai.errors import InputError, MissingComponentError, SimaiError
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
+EXIT_CODES = (
+    "Exit codes: 0 ok, 1 regression or mismatch, 2 bad input, 3 partitioned or unfinished, 4 a component is missing."
+)
+
 app = typer.Typer(
     name="r2cc-simai",
     help="What network failures cost LLM training and serving, and which collective saves how much of it.",
-    epilog="Exit codes: 0 ok, 1 regression or mismatch, 2 bad input, 3 partitioned or unfinished, 4 a component is missing.",
+    epilog=EXIT_CODES,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -34,7 +37,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(failures.app, name="failures")
 
-_USAGE_ERROR = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+_USAGE_ERROR = cast("type[Exception]", next(b for b in typer.BadParameter.__mro__ if b.__name__ == "ClickException"))
 
 
 @app.callback(invoke_without_command=True)

@@ -1,14 +1,15 @@
 """`r2cc-simai sweep`: the scenarios of a file, as a results table and a report."""
 
 from pathlib import Path
-
 from typing import Annotated
 
 import typer
 
 
 def sweep(
-    scenario: Annotated[str | None, typer.Argument(help="A scenario file (YAML); the shipped scenario 'paper' by default.")] = None,
+    scenario: Annotated[
+        str | None, typer.Argument(help="A scenario file (YAML); the shipped scenario 'paper' by default.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Run folder; an interrupted sweep resumes in it.")] = None,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Processes; 0: one per core.")] = 0,
     json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,

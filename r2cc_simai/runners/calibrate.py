@@ -112,9 +112,7 @@ def points_of(sizes: Sequence[SizeResult]) -> list[Point]:
     return [Point(size.bytes, size.time_s, size.bytes not in spoilt) for size in usable]
 
 
-def fit(
-    cluster: Cluster, points: Sequence[Point], source: str, progress: Progress = lambda _: None
-) -> Calibration:
+def fit(cluster: Cluster, points: Sequence[Point], source: str, progress: Progress = lambda _: None) -> Calibration:
     """Fits a cluster to measured times."""
     model = _Model(cluster, points)
     parameters = parameters_of(cluster.spec)
@@ -136,7 +134,7 @@ class _Model:
     """Simulated times of the points for any values of the parameters; schedules are made once."""
 
     def __init__(self, cluster: Cluster, points: Sequence[Point]) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._names = count()
         self._points = points
         self._measured = np.array([p.time_s for p in points])
@@ -146,7 +144,7 @@ class _Model:
 
     def times(self, spec: ClusterSpec) -> Floats:
         """Seconds of every point on the healthy cluster."""
-        cluster = Cluster(f"{self._cluster.name} {next(self._names)}", spec)
+        cluster = Cluster(f"{self.cluster.name} {next(self._names)}", spec)
         return np.array([self._time(cluster, point.bytes) for point in self._points])
 
     def misses(self, spec: ClusterSpec) -> Floats:
@@ -161,7 +159,7 @@ class _Model:
 
     def _make_plan(self, size: int, low_latency: bool) -> Plan:
         threshold = {LL_THRESHOLD: math.inf if low_latency else -1.0}
-        cluster = Cluster("", with_values(self._cluster.spec, threshold))
+        cluster = Cluster("", with_values(self.cluster.spec, threshold))
         return Ideal().plan(Request("all_reduce", tuple(range(cluster.n_ranks)), size), View.healthy(cluster))
 
 
@@ -170,7 +168,7 @@ class _Search:
 
     def __init__(self, model: _Model, parameters: Sequence[Parameter], progress: Progress) -> None:
         self._model = model
-        self._spec = model._cluster.spec
+        self._spec = model.cluster.spec
         self._parameters = parameters
         self._origin = np.log([p.value for p in parameters])
         self._low = np.log([p.low for p in parameters])

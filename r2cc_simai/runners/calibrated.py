@@ -68,9 +68,7 @@ def with_values(spec: ClusterSpec, values: Values) -> ClusterSpec:
         return old.model_copy(update={RATE: rate, LINE_RATE: line, BURST: burst})
 
     def server(old: ServerSpec) -> ServerSpec:
-        link = old.intra_server.model_copy(
-            update={"latency_us": values.get(LINK, old.intra_server.latency_us)}
-        )
+        link = old.intra_server.model_copy(update={"latency_us": values.get(LINK, old.intra_server.latency_us)})
         return old.model_copy(update={"nics": [nic(one) for one in old.nics], "intra_server": link})
 
     transport = {key: values[key] for key in (BASE, STEP, LL_THRESHOLD) if key in values}

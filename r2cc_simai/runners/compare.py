@@ -206,5 +206,7 @@ def _row_of(simulated: Simulated, metric: str, kind: str) -> Row:
         return replace(rows["", "time"], metric=ONE_OFF, simulated=cost, ideal=None, bound=None)
     if (kind, metric) not in rows:
         where = f"{simulated.result.strategy.spec} under {simulated.timeline.pattern}"
-        raise InputError(f"the simulation of {where} has no {metric}; less may have passed on the NIC than the log says")
+        raise InputError(
+            f"the simulation of {where} has no {metric}; less may have passed on the NIC than the log says"
+        )
     return rows[kind, metric]

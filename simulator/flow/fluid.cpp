@@ -249,7 +249,7 @@ void FlowRun::touch_port(int port) {
 }
 
 void FlowRun::resolve() {
-    std::vector<int> component;
+    std::vector<int> component, solved;
     std::vector<int> seeds;
     seeds.swap(dirty_);
     for (int id : seeds) is_dirty_[id] = 0;
@@ -271,10 +271,13 @@ void FlowRun::resolve() {
         }
         std::sort(component.begin(), component.end());
         solve_component(component);
+        solved.insert(solved.end(), component.begin(), component.end());
         ++out_.steps;
     }
-    for (int id = 0; id < static_cast<int>(flows_.size()); ++id) is_dirty_[id] = 0;
-    std::fill(port_seen_.begin(), port_seen_.end(), 0);
+    for (int id : solved) {  // only what was touched: a run may have many more flows than move at a time
+        is_dirty_[id] = 0;
+        for (const Load& load : flows_[id].loads) port_seen_[load.port] = 0;
+    }
     for (int nic = 0; nic < ports_.nics; ++nic)
         if (!triggers_[nic].empty()) watch_triggers(nic);
 }

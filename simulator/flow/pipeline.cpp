@@ -9,6 +9,7 @@ namespace {
 // Cost of one chunk on one hop of the route.
 struct HopCost {
     double seconds_per_byte = 0;  // serialisation on the slowest port of the slowest lane
+    double stream_s_per_byte = 0;  // of many chunks that all lanes carry together
     double latency_s = 0;
     double work_s = 0;            // all that the pass moves over the hop, at full rate
     double window_rate = kUnlimited;  // payload bytes per second that the window allows
@@ -30,9 +31,10 @@ std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule,
                 slowest = std::max(slowest, path.use[i].bytes_per_byte / rate[path.use[i].port]);
             cost.seconds_per_byte = std::max(cost.seconds_per_byte, slowest);
             cost.latency_s = std::max(cost.latency_s, path.latency_s);
-            cost.work_s = std::max(cost.work_s, slowest * lane.share * static_cast<double>(hop_bytes[h]));
+            cost.stream_s_per_byte = std::max(cost.stream_s_per_byte, slowest * lane.share);
             window += cluster.window_chunks * chunk / (slowest * chunk + 2 * path.latency_s);
         }
+        cost.work_s = cost.stream_s_per_byte * static_cast<double>(hop_bytes[h]);
         if (cluster.window_chunks > 0) cost.window_rate = window;
     }
     return costs;
@@ -63,7 +65,7 @@ Pipeline pipeline_of(const Cluster& cluster, const Schedule& schedule, const Hop
     double path = 0;  // a section that meets no queue: its first chunk all the way, the others behind it
     for (const Section& s : p.sections) {
         const double rest = static_cast<double>(s.bytes()) - chunk;
-        path = std::max(path, span(s.start, length) + std::max(0.0, rest) * costs[s.start].seconds_per_byte);
+        path = std::max(path, span(s.start, length) + std::max(0.0, rest) * costs[s.start].stream_s_per_byte);
     }
     // Filling: the shortest way from a section's start to the hop; draining: from the hop to a section's end.
     const int reach = std::min(length, n);

@@ -20,7 +20,7 @@ def test_ring_of_equal_members(n, backend, simulate):
 
 
 @BOTH
-@pytest.mark.parametrize(("name", "gbps"), [("a100x2", 200), ("h100x4", 400), ("hpn-h800x3", 400)])
+@pytest.mark.parametrize(("name", "gbps"), [("a100x2", 200), ("h100x4", 400)])
 def test_servers_with_a_nic_per_gpu(name, gbps, backend, simulate):
     """p = 8n ranks, 8 NICs: 2(p-1)/p of the buffer crosses each server's border, 1/8 of it on each NIC.
 
@@ -34,15 +34,30 @@ def test_servers_with_a_nic_per_gpu(name, gbps, backend, simulate):
 
 
 @BOTH
+def test_links_of_the_h800_are_slower_than_its_nics(backend, simulate):
+    """8 NICs of 50 GB/s ask for 400 GB/s, a GPU's links carry 200 GB/s.
+
+    A GPU is the last of its server, and so uses a NIC, on one of the 8 channels; the other 7 take its link:
+    T = 7/8 * 2(p-1)/p * D / 200 GB/s.
+    """
+    cluster = load_cluster("hpn-h800x3").zero_latency()
+    p = cluster.n_ranks
+    run = simulate(cluster, "ideal", 4 * GIB, backend=backend)
+    assert run.elapsed_s == pytest.approx(7 / 8 * 2 * (p - 1) / p * 4 * GIB / 200e9, rel=2e-3)
+
+
+@BOTH
 def test_the_slowest_nic_sets_the_time_on_the_r7525(backend, simulate):
     """Channels split the buffer evenly over three NICs: 2(6-1)/6 * 4 GiB / 3 = 2275.6 MiB on each.
 
-    mlx5_0 has an MTU of 1024: T = (2275.6 MiB * (1 + 62/1024) - 150 kB of burst) / (10 Gb/s). Measured: 2.028 s.
+    mlx5_0 has an MTU of 1024: T = (2275.6 MiB * (1 + 62/1024) - burst) / rate. Measured: 2.028 s (log 04).
     """
     cluster = load_cluster("r7525").zero_latency()
+    mlx5_0 = cluster.nics[0]
     payload = 2 * 5 / 6 * 4 * GIB / 3
     run = simulate(cluster, "ideal", 4 * GIB, backend=backend)
-    assert run.elapsed_s == pytest.approx((payload * (1 + 62 / 1024) - 150e3) / 1.25e9, rel=1e-4)
+    expected = (payload * (1 + 62 / 1024) - mlx5_0.burst_bytes) / mlx5_0.rate
+    assert run.elapsed_s == pytest.approx(expected, rel=1e-4)
     assert run.elapsed_s == pytest.approx(2.028, rel=0.01)
 
 

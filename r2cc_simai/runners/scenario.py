@@ -1,0 +1,175 @@
+"""The scenario file of a sweep, and the cases that it spells out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from r2cc_simai.cluster.load import load_cluster
+from r2cc_simai.config import Strict, read_yaml, validated
+from r2cc_simai.engine.run import Backend
+from r2cc_simai.errors import InputError
+from r2cc_simai.failures.parse import parse_failures
+from r2cc_simai.measured import published
+from r2cc_simai.paths import scenarios_dir
+from r2cc_simai.strategies.registry import parse_strategy
+from r2cc_simai.units import parse_size
+
+MOST_SIZES = 1000
+
+
+class SizeRange(Strict):
+    """Sizes from `from` to `to`, each `factor` times the one before."""
+
+    first: Annotated[str | int, Field(alias="from")]
+    to: str | int
+    factor: Annotated[float, Field(gt=1)] = 2.0
+
+    def sizes(self) -> list[int]:
+        """The sizes in bytes."""
+        size, last = float(parse_size(str(self.first))), parse_size(str(self.to))
+        if size < 1 or last < size:
+            raise InputError(f"sizes from {self.first} to {self.to}: 1 byte at least, and an end not below the start")
+        sizes: list[int] = []
+        while size <= last and len(sizes) < MOST_SIZES:
+            sizes.append(int(size))
+            size *= self.factor
+        return sizes
+
+
+class Reference(Strict):
+    """Published or measured figures that rows of one metric are compared with.
+
+    `table` is a file of reports/published; a row of it counts where its columns `bytes`, `strategy`, `n`, `x`, `server`
+    and `nic` (those that it has) and all of `where` fit; the smallest value of several wins. `value` names a column, or
+    several that are added up. A column in percent is an overhead over `ideal`. `strategy` is the one
+    that a table without such a column speaks of, whatever its options. `iteration` tells the bytes of the iteration that
+    a failure hits from those of the others.
+    """
+
+    table: str
+    metric: Literal["time", "time_first", "time_cut", "rx_bytes"]
+    value: str | list[str]
+    where: dict[str, str] = Field(default_factory=dict)
+    strategy: str | None = None
+    iteration: Literal["cut", "steady"] | None = None
+
+    @model_validator(mode="after")
+    def _exists(self) -> "Reference":
+        if self.table not in published.names():
+            raise ValueError(f"table: no table {self.table!r} (allowed: {', '.join(published.names())})")
+        columns = published.load(self.table)[0]
+        for column in [*self.values, *self.where]:
+            if column not in columns:
+                raise ValueError(f"table {self.table} has no column {column!r} (allowed: {', '.join(columns)})")
+        return self
+
+    @property
+    def values(self) -> list[str]:
+        """The columns that are added up."""
+        return [self.value] if isinstance(self.value, str) else self.value
+
+
+class Block(Strict):
+    """All combinations of clusters, sizes, failures, strategies and backends, under one scenario name."""
+
+    scenario: Annotated[str, Field(pattern=r"[A-Za-z0-9][A-Za-z0-9_.\-]*")]
+    clusters: Annotated[list[str], Field(min_length=1)]
+    sizes: SizeRange | Annotated[list[str | int], Field(min_length=1)]
+    strategies: Annotated[list[str], Field(min_length=1)]
+    failures: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: ["none"])
+    backends: Annotated[list[Backend], Field(min_length=1)] = Field(default_factory=lambda: [Backend.FLOW])
+    collective: Literal["all_reduce"] = "all_reduce"
+    iterations: Annotated[int, Field(ge=1, le=100_000)] = 3
+    warmup: Annotated[int, Field(ge=0)] = 1
+    graph: bool = False
+    zero_latency: bool = False
+    nic_bytes: bool = False
+    references: list[Reference] = Field(default_factory=list)
+
+    @cached_property
+    def size_list(self) -> list[int]:
+        """The sizes in bytes."""
+        if isinstance(self.sizes, SizeRange):
+            return self.sizes.sizes()
+        return [parse_size(str(size)) for size in self.sizes]
+
+
+class Scenario(Strict):
+    """A scenario file: a title for the report and blocks of cases."""
+
+    title: str
+    blocks: Annotated[list[Block], Field(min_length=1)]
+
+    def cases(self) -> Iterator["Case"]:
+        """Every case, in the order of the file."""
+        for index, block in enumerate(self.blocks):
+            axes = product(block.clusters, block.size_list, block.failures, block.strategies, block.backends)
+            for cluster, size, failure, strategy, backend in axes:
+                yield Case(index, block, cluster, size, failure, strategy, backend)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One simulated job of a block."""
+
+    index: int
+    block: Block
+    cluster: str
+    bytes: int
+    failure: str
+    strategy: str
+    backend: Backend
+
+    @property
+    def key(self) -> str:
+        """What names the case in a run folder."""
+        parts = (self.cluster, self.bytes, self.failure, self.strategy, self.backend.value)
+        return " ".join([f"{self.index}:{self.block.scenario}", *map(str, parts)])
+
+
+def load_scenario(name: str) -> tuple[str, Scenario]:
+    """The name and content of a scenario: one that ships with the project (`paper`), or a YAML file.
+
+    Every cluster, failure, strategy and size in it is read, so that a mistake shows before anything runs.
+
+    Raises:
+        InputError: no such scenario, or the first thing that is wrong with it.
+    """
+    shipped = {path.stem: path for path in scenarios_dir().glob("*.yml")}
+    path = shipped.get(name, Path(name))
+    if name not in shipped and path.suffix not in (".yml", ".yaml"):
+        raise InputError(f"{name!r}: no such scenario; write one of {', '.join(sorted(shipped))}, or a .yml file")
+    scenario = validated(Scenario, read_yaml(path), str(path))
+    for index, block in enumerate(scenario.blocks):
+        _check_block(f"{path}: blocks.{index} ({block.scenario})", block)
+    keys = [case.key for case in scenario.cases()]
+    if len(set(keys)) < len(keys):
+        double = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"{path}: a case stands twice: {double}")
+    return path.stem, scenario
+
+
+def failures_of(failure: str) -> list[str]:
+    """The `--fail` options of one pattern: several are separated by blanks; `none` has none."""
+    return [] if failure == "none" else failure.split()
+
+
+def _check_block(where: str, block: Block) -> None:
+    checks: list[tuple[str, Any]] = [("sizes", lambda: block.size_list)]
+    checks += [("strategies", lambda s=s: parse_strategy(s)) for s in block.strategies]
+    checks += [("clusters", lambda c=c: load_cluster(c)) for c in block.clusters]
+    checks += [
+        ("failures", lambda c=c, f=f: parse_failures(failures_of(f), load_cluster(c)))
+        for c in block.clusters
+        for f in block.failures
+    ]
+    for key, check in checks:
+        try:
+            check()
+        except InputError as error:
+            raise InputError(f"{where}: {key}: {error}") from None
