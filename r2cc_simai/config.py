@@ -55,7 +55,8 @@ def validated(model: type[M], data: Mapping[str, Any], source: str) -> M:
 
 
 def _first_line(model: type[BaseModel], error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
+    # A key that nobody knows explains one that is missing, so it is told first.
+    first = min(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     loc = first["loc"]
     key = ".".join(str(part) for part in loc)
     if first["type"] == "extra_forbidden":

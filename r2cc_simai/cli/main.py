@@ -63,12 +63,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         return _fail(_missing(error), MissingComponentError.exit_code)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush into the pipe
-        return PIPE_CLOSED
+        return _pipe_closed()
+    except SystemExit as error:  # typer ends so when a pipe is closed under it
+        if isinstance(error.__context__, BrokenPipeError):
+            return _pipe_closed()
+        raise
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INTERRUPTED)
     except _USAGE_ERROR as error:
         return _fail(_usage(error), InputError.exit_code)
+
+
+def _pipe_closed() -> int:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed goes nowhere
+    return PIPE_CLOSED
 
 
 def _fail(message: str, code: int) -> int:

@@ -112,7 +112,7 @@ class ClusterSpec(Strict):
     """A cluster file. `overrides` replaces the description of single servers (`server3`)."""
 
     description: str = ""
-    servers: Count
+    servers: Annotated[int, Field(ge=1, le=100_000)]
     server: ServerSpec
     overrides: dict[str, ServerSpec] = Field(default_factory=dict)
     fabric: FabricSpec

@@ -114,7 +114,7 @@ def points_of(sizes: Sequence[SizeResult]) -> list[Point]:
 
 def fit(cluster: Cluster, points: Sequence[Point], source: str, progress: Progress = lambda _: None) -> Calibration:
     """Fits a cluster to measured times."""
-    model = _Model(cluster, points)
+    model = HealthyTimes(cluster, points)
     parameters = parameters_of(cluster.spec)
     best = _Search(model, parameters, progress).run()
     spec = with_values(cluster.spec, best)
@@ -130,7 +130,7 @@ def fit(cluster: Cluster, points: Sequence[Point], source: str, progress: Progre
     )
 
 
-class _Model:
+class HealthyTimes:
     """Simulated times of the points for any values of the parameters; schedules are made once."""
 
     def __init__(self, cluster: Cluster, points: Sequence[Point]) -> None:
@@ -166,7 +166,7 @@ class _Model:
 class _Search:
     """Nelder-Mead over the logarithms of the parameters, for each low-latency threshold."""
 
-    def __init__(self, model: _Model, parameters: Sequence[Parameter], progress: Progress) -> None:
+    def __init__(self, model: HealthyTimes, parameters: Sequence[Parameter], progress: Progress) -> None:
         self._model = model
         self._spec = model.cluster.spec
         self._parameters = parameters

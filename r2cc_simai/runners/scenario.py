@@ -46,9 +46,9 @@ class Reference(Strict):
 
     `table` is a file of reports/published; a row of it counts where its columns `bytes`, `strategy`, `n`, `x`, `server`
     and `nic` (those that it has) and all of `where` fit; the smallest value of several wins. `value` names a column, or
-    several that are added up. A column in percent is an overhead over `ideal`. `strategy` is the one
-    that a table without such a column speaks of, whatever its options. `iteration` tells the bytes of the iteration that
-    a failure hits from those of the others.
+    several that are added up; a column in percent is an overhead over `ideal`. `strategy` is the one that a table
+    without such a column speaks of, whatever its options. `iteration` tells the bytes of the iteration that a failure
+    hits from those of the others.
     """
 
     table: str

@@ -84,9 +84,19 @@ std::optional<std::vector<Lane>> migrate(const Cluster& cluster, const NicStates
     return lanes;
 }
 
+namespace {
+
+std::string nothing_between(const Cluster& cluster, const Hop& hop) {
+    const auto end = [&](int rank) {
+        return "server" + std::to_string(cluster.ranks[rank].server) + " (rank " + std::to_string(rank) + ")";
+    };
+    return "no NIC is left between " + end(hop.src) + " and " + end(hop.dst);
+}
+
+}  // namespace
+
 std::string no_nic_left(const Cluster& cluster, const Hop& hop, int last_nic) {
-    return "no NIC is left between rank " + std::to_string(hop.src) + " and rank " + std::to_string(hop.dst) +
-           " after " + cluster.nics[last_nic].name + " went down";
+    return nothing_between(cluster, hop) + " after " + cluster.nics[last_nic].name + " went down";
 }
 
 Binding migrate(const Cluster& cluster, const Binding& binding, const std::vector<bool>& known_down) {
@@ -109,8 +119,7 @@ Binding migrate(const Cluster& cluster, const Binding& binding, const std::vecto
     for (const auto& [key, hop] : hops) {
         const std::optional<std::vector<Lane>> lanes = migrate(cluster, states, hop);
         if (!lanes)
-            throw std::runtime_error("no NIC is left between rank " + std::to_string(hop.src) + " and rank " +
-                                     std::to_string(hop.dst));
+            throw std::runtime_error(nothing_between(cluster, hop));
         for (const Lane& lane : *lanes)
             moved.push_back({hop.channel, hop.src, hop.dst, lane.src_nic, lane.dst_nic, lane.share});
     }

@@ -40,6 +40,30 @@ std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule,
     return costs;
 }
 
+// When a section is at its end at the earliest: it may have to wait at a hop for the sections that started nearer to it,
+// which all pass first, and from there its first chunk goes all the way, the others behind it. Sections from far away
+// are the port's load, which the rate accounts for.
+template <typename Span>
+double longest_way(const Pass& pass, int n, int length, double chunk, const std::vector<HopCost>& costs, const Span& span) {
+    constexpr int kFar = 32;
+    std::vector<double> starting(n + 1, 0.0);  // bytes by position; the end of a chain starts nothing
+    for (const Section& s : pass.sections) starting[s.start] += static_cast<double>(s.bytes());
+    double longest = 0;
+    for (int h = 0; h < n; ++h) {
+        double ahead = 0;  // bytes of the sections that pass the hop first
+        for (int far = 0; far <= std::min({h, kFar, length - 1}) || (pass.cyclic && far < std::min({n, kFar, length}));
+             ++far) {
+            const double bytes = starting[(h - far + n) % n];
+            if (bytes == 0) continue;
+            const double behind = std::max(0.0, bytes - chunk);
+            const double begun = ahead * costs[h].stream_s_per_byte;
+            longest = std::max(longest, begun + span(h, length - far) + behind * costs[h].stream_s_per_byte);
+            ahead += bytes;
+        }
+    }
+    return longest;
+}
+
 }  // namespace
 
 Pipeline pipeline_of(const Cluster& cluster, const Schedule& schedule, const Hops& hops, int pass,
@@ -62,11 +86,7 @@ Pipeline pipeline_of(const Cluster& cluster, const Schedule& schedule, const Hop
         const int end = from + hops_made % n;
         return laps + (end <= n ? until[end] - until[from] : until[n] - until[from] + until[end - n]);
     };
-    double path = 0;  // a section that meets no queue: its first chunk all the way, the others behind it
-    for (const Section& s : p.sections) {
-        const double rest = static_cast<double>(s.bytes()) - chunk;
-        path = std::max(path, span(s.start, length) + std::max(0.0, rest) * costs[s.start].stream_s_per_byte);
-    }
+    const double path = longest_way(p, n, length, chunk, costs, span);
     // Filling: the shortest way from a section's start to the hop; draining: from the hop to a section's end.
     const int reach = std::min(length, n);
     std::vector<int> since_start(n, reach), until_end(n, reach);

@@ -112,7 +112,7 @@ def test_a_sweep_of_ones_own_gets_strategies_by_size_and_a_plot(sections):
     assert table(section, "Steady time by size")[1] == ["Balance", "1.140 s", "1.140 s"]
     assert [b.slug for b in section.blocks if isinstance(b, Plot)] == ["overhead-my--own--sweep"]
     assert section.findings == (
-        "my <own> sweep: overhead over the healthy cluster: Balance 14.0%, my-ring z=3 30.0%.",
+        "my <own> sweep: steady time, overhead over the healthy cluster: Balance 14.0%, my-ring z=3 30.0%.",
     )
 
 

@@ -33,6 +33,10 @@ KINDS = (
 """The sections that know their rows, in reading order; the first that claims a row has it."""
 
 
+BANDWIDTHS = ("algbw", "busbw")
+"""Times said otherwise: of a scenario whose times have a section, they are in the results table alone."""
+
+
 @dataclass(frozen=True)
 class ReportPaths:
     """The files of a report."""
@@ -74,6 +78,8 @@ def report_sections(rows: Sequence[Row], timings: Mapping[str, float] | None = N
         left = [row for row in left if not kind.claims(row)]
         if claimed:
             body.append(kind.build(claimed))
+    told = {row.scenario for row in rows if any(kind.claims(row) for kind in KINDS)}
+    left = [row for row in left if row.scenario not in told or row.metric not in BANDWIDTHS]
     for scenario in dict.fromkeys(row.scenario for row in left):
         body.append(generic.build(scenario, [row for row in left if row.scenario == scenario]))
     accuracy = overview.accuracy(rows)

@@ -88,7 +88,8 @@ def _plot(scenario: str, cases: dict[Case, list[Row]]) -> list[Block]:
     shown = {case: overheads for case, rows in cases.items() if (overheads := _overheads(rows))}
     if not shown:
         return []
-    caption = "Overhead over the healthy cluster at the largest size of each case"
+    metrics = [row.metric for own in cases.values() for row in own if row.overhead_pct is not None]
+    caption = f"Overhead over the healthy cluster, {labels.metric_name(_telling(metrics))}, largest size of each case"
     if len(shown) <= MANY:
         panels = [
             (_case_name(case, cases), {s: [v] for s, v in overheads.items()}) for case, overheads in shown.items()
@@ -119,13 +120,21 @@ def _summary(cases: dict[Case, list[Row]]) -> Table:
 
 
 def _overheads(rows: Sequence[Row]) -> dict[str, float]:
-    """Return each strategy's overhead in percent at the largest size, by `time` or else the first metric."""
+    """Return each strategy's overhead in percent at the largest size.
+
+    The iteration that a failure hits tells strategies apart where there is one, else the steady time does.
+    """
     known = [row for row in rows if row.overhead_pct is not None and not labels.counter(row.metric)]
     if not known:
         return {}
-    metric = "time" if any(row.metric == "time" for row in known) else known[0].metric
+    metric = _telling([row.metric for row in known])
     largest = max(row.bytes for row in known if row.metric == metric)
     return {r.strategy: r.overhead_pct or 0.0 for r in known if r.metric == metric and r.bytes == largest}
+
+
+def _telling(metrics: Sequence[str]) -> str:
+    """Return the metric by which strategies are compared."""
+    return next((metric for metric in ("time_cut", "time") if metric in metrics), metrics[0])
 
 
 def _findings(scenario: str, cases: dict[Case, list[Row]]) -> list[str]:
@@ -137,7 +146,9 @@ def _findings(scenario: str, cases: dict[Case, list[Row]]) -> list[str]:
         ordered = sorted(worst.items(), key=lambda item: item[1])
         listed = ", ".join(f"{labels.strategy_name(s)} {units.percent(v)}" for s, v in ordered)
         over = f" (the largest of {len(cases)} cases)" if len(cases) > 1 else ""
-        texts.append(f"{scenario}: overhead over the healthy cluster{over}: {listed}.")
+        metrics = [row.metric for own in cases.values() for row in own if row.overhead_pct is not None]
+        what = f"{labels.metric_name(_telling(metrics))}, overhead over the healthy cluster{over}"
+        texts.append(f"{scenario}: {what}: {listed}.")
     return texts
 
 

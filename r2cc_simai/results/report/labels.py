@@ -56,9 +56,13 @@ def family(strategy: str) -> str:
 
 
 def options(strategy: str) -> dict[str, str]:
-    """Return the options of a strategy: `r2cc-allreduce:k=4,y=x` gives {"k": "4", "y": "x"}."""
+    """Return the options of a strategy: `r2cc-allreduce:k=8,y=opt` gives {"k": "8", "y": "opt"}.
+
+    K of R2CC-AllReduce is named even where it is the default, since readers compare by it.
+    """
     pairs = (item.partition("=") for item in strategy.partition(":")[2].split(",") if item)
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    written = {key.strip(): value.strip() for key, _, value in pairs}
+    return {"k": "4"} | written if family(strategy) == "r2cc-allreduce" else written
 
 
 def strategy_name(strategy: str) -> str:

@@ -21,8 +21,10 @@ def rate(bytes_per_s: float, fixed: bool = False) -> str:
 
 
 def time(seconds: float, fixed: bool = False) -> str:
-    """Return a time with four digits in s, ms or µs: `2.028 s`, `78.23 ms`, `38.45 µs`."""
+    """Return a time with four digits in min, s, ms or µs: `74.0 min`, `2.028 s`, `78.23 ms`, `38.45 µs`."""
     magnitude = abs(seconds)
+    if magnitude >= 600.0:
+        return f"{seconds / 60:.1f} min"
     if magnitude >= 0.99995 or magnitude == 0.0:
         return f"{_digits(seconds, fixed)} s"
     if magnitude >= 0.99995e-3:
@@ -39,9 +41,11 @@ def value(number: float | None, unit: str, fixed: bool = True) -> str:
 
 
 def percent(number: float | None) -> str:
-    """Return a percentage, with the decimals that its size deserves: `0.71%`, `57.1%`, `4340%`."""
+    """Return a percentage, with the decimals that its size deserves: `0.71%`, `57.1%`, `4340%`; `206,000×` beyond."""
     if number is None:
         return DASH
+    if number >= 10_000.0:
+        return f"{float(f'{1 + number / 100:.3g}'):,.0f}×"
     decimals = 2 if abs(number) < 1.0 else 1 if abs(number) < 1000.0 else 0
     return _signs(f"{number:.{decimals}f}") + "%"
 
@@ -49,6 +53,8 @@ def percent(number: float | None) -> str:
 def more(number: float | None) -> str:
     """Return a percentage as an increase: `+57.1%`."""
     text = percent(number)
+    if text.endswith("×"):
+        return text
     return f"+{text}" if number is not None and number > 0.0 and text != "0%" else text
 
 

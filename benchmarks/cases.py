@@ -1,0 +1,102 @@
+"""The cases whose speed is watched. `python benchmarks/cases.py NAME` runs one and prints its measurements as JSON.
+
+Each case has a process to itself, so that its peak memory is its own.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+GIB = 2**30
+STRATEGIES = ("balance", "hot-repair", "r2cc-allreduce:k=4")
+CHUNKS_PER_STEP = (1, 4)
+RING = 1024  # ranks
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of each repetition, and how many chunks one repetition delivered over one hop (0: not counted)."""
+
+    seconds: list[float]
+    deliveries: int = 0
+
+
+def repeated(times: int, clock: Callable[[], float], work: Callable[[], object]) -> list[float]:
+    """Seconds of each repetition by a clock, after one that warms up what is kept between calls."""
+    work()
+    seconds = []
+    for _ in range(times):
+        begun = clock()
+        work()
+        seconds.append(clock() - begun)
+    return seconds
+
+
+def flow(strategy: str, cut: bool) -> Times:
+    """AllReduce of 1 GiB on 1,024 GPUs (128 servers with 8 GPUs and 8 NICs) under a failure, as an API call.
+
+    The NIC is down from the start; or it fails in the middle of a collective, and then the next one is timed too,
+    which runs on a new plan. Wall time of `run_job`: planning, the schedule's way into the engine, the simulation. The
+    cluster was loaded before.
+    """
+    from r2cc_simai.cluster.load import load_cluster
+    from r2cc_simai.failures.parse import parse_failures
+    from r2cc_simai.runners.collective import Job, JobResult, planned, run_job
+    from r2cc_simai.strategies.registry import parse_strategy
+
+    cluster = load_cluster("h100x128")
+    chosen = parse_strategy(strategy)
+    healthy = run_job(cluster, chosen, parse_failures([], cluster), Job(GIB, iterations=1)).iterations[0].time_s
+    timeline = parse_failures([f"server0.nic3@{healthy / 2 if cut else 0}"], cluster)
+    job = Job(GIB, iterations=2 if cut else 1)
+
+    def call() -> JobResult:
+        planned.cache_clear()
+        return run_job(cluster, chosen, timeline, job)
+
+    if call().iterations[0].cut is not cut:
+        raise RuntimeError("the failure does not come when this case wants it")
+    return Times(repeated(9, time.perf_counter, call))
+
+
+def chunk(per_step: int) -> Times:
+    """Ring AllReduce of 1 GiB on 1,024 ranks with one NIC each, in one or more chunks a step, on the `chunk` backend.
+
+    CPU time of the run alone, on one core; acknowledgements, windows and byte counters are on.
+    """
+    from r2cc_simai.cluster.load import load_cluster
+    from r2cc_simai.cluster.model import Cluster
+    from r2cc_simai.cluster.view import View
+    from r2cc_simai.engine.run import Backend, run_schedule
+    from r2cc_simai.runners.collective import planned
+    from r2cc_simai.strategies.base import Request
+    from r2cc_simai.strategies.registry import parse_strategy
+
+    spec = load_cluster(f"uniformx{RING}").spec
+    transport = spec.transport.model_copy(update={"chunk_kib": GIB / RING / 1024 / per_step})
+    cluster = Cluster("ring", spec.model_copy(update={"transport": transport}))
+    plan = planned(parse_strategy("ideal"), Request("all_reduce", tuple(range(RING)), GIB), View.healthy(cluster))
+    seconds = repeated(
+        5, time.process_time, lambda: run_schedule(cluster, plan.schedule, plan.binding, (), Backend.CHUNK)
+    )
+    return Times(seconds, deliveries=2 * (RING - 1) * RING * per_step)
+
+
+def _cases() -> dict[str, Callable[[], Times]]:
+    cases: dict[str, Callable[[], Times]] = {}
+    for strategy in STRATEGIES:
+        cases[f"flow/{strategy}/down"] = partial(flow, strategy, cut=False)
+        cases[f"flow/{strategy}/cut"] = partial(flow, strategy, cut=True)
+    for n in CHUNKS_PER_STEP:
+        cases[f"chunk/{n}"] = partial(chunk, n)
+    return cases
+
+
+CASES = _cases()
+
+if __name__ == "__main__":
+    measured = CASES[sys.argv[1]]()
+    print(json.dumps({"seconds": measured.seconds, "deliveries": measured.deliveries}))
