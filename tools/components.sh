@@ -17,7 +17,8 @@ is_recent_python() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 
 makes_environments() { "$1" -c 'import ensurepip, venv' >/dev/null 2>&1; }
 
 has_headers() {
-    "$1" -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())'
+    local folder
+    folder=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))') && [[ -f $folder/Python.h ]]
 }
 
 # The interpreter to make an environment with: complete if there is one, else the first that is recent enough.

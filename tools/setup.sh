@@ -83,7 +83,7 @@ prepare_environment() {
         say "      making .venv with $(find_python)"
         "$(find_python)" -m venv --clear .venv
     else
-        fail "the active environment $ENVIRONMENT has no Python 3.11 or newer; deactivate it, and .venv is made and used"
+        fail "$ENVIRONMENT has no Python 3.11 or newer; deactivate it, and .venv is made and used"
     fi
     "$PYTHON" -m pip --version >/dev/null 2>&1 || "$PYTHON" -m ensurepip >/dev/null || fail "$ENVIRONMENT has no pip"
 }

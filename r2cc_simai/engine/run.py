@@ -99,5 +99,6 @@ def run_schedule(
 
 
 def hit(run: Run) -> bool:
-    """Whether a failure or repair came while the collective ran (not one of before its start)."""
-    return any(not math.isnan(t) and t > 0 for t in run.event_time_s)
+    """Whether a failure or repair came while the collective ran, or one of before its start was found during it."""
+    came = any(not math.isnan(t) and t > 0 for t in run.event_time_s)
+    return came or any(entry.what == "detected" and entry.value > 0 and entry.time_s > 0 for entry in run.log)

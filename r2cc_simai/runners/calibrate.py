@@ -38,7 +38,7 @@ RESTARTS = 6  # of the search with the best thresholds
 EVALUATIONS = 700  # of each restart
 FINALISTS = 2  # thresholds that the longer search looks at
 TYPICAL = 0.1  # weight of the mean error beside the largest
-NEARNESS = 1e-3  # weight of the distance from the cluster as it was
+NEARNESS = 0.03  # weight of the distance from the cluster as it was, mean square of the logarithms
 
 
 @dataclass(frozen=True)

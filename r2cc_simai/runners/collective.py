@@ -115,7 +115,7 @@ class _JobRun:
         while len(iterations) < self._job.iterations:
             one_off += self._learn()
             iterations.append(self._iterate(one_off))
-            self._now += iterations[-1].time_s
+            self._now = iterations[-1].start_s + iterations[-1].time_s
             one_off = 0.0
         return JobResult(self._job, self._strategy, tuple(iterations), self._clock.late(self._now))
 

@@ -31,7 +31,8 @@ inline void check_offsets(const Ints& offsets, std::size_t rows, std::size_t siz
 inline std::vector<int> row_of(const Ints& offsets, const Ints& values, std::size_t i) {
     std::vector<int> row;
     row.reserve(static_cast<std::size_t>(offsets(i + 1) - offsets(i)));
-    for (std::int64_t k = offsets(i); k < offsets(i + 1); ++k) row.push_back(static_cast<int>(values(static_cast<std::size_t>(k))));
+    for (std::int64_t k = offsets(i); k < offsets(i + 1); ++k)
+        row.push_back(static_cast<int>(values(static_cast<std::size_t>(k))));
     return row;
 }
 

@@ -1,24 +1,25 @@
+#include "model/cluster.hpp"
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/arrays.hpp"
 #include "bindings/register.hpp"
-#include "model/cluster.hpp"
 
 namespace nb = nanobind;
 
 namespace simai {
 
 void register_cluster(nb::module_& m) {
-    nb::class_<Nic>(m, "Nic")
-        .def(
-            "__init__",
-            [](Nic* self, std::string name, int server, int rail, int numa, double rate, double line_rate,
-               double burst, double mtu, double header, std::vector<int> backups) {
-                new (self) Nic{std::move(name), server, rail, numa, rate, line_rate, burst, mtu, header, std::move(backups)};
-            },
-            nb::kw_only(), nb::arg("name"), nb::arg("server"), nb::arg("rail"), nb::arg("numa"), nb::arg("rate"),
-            nb::arg("line_rate"), nb::arg("burst"), nb::arg("mtu"), nb::arg("header"), nb::arg("backups"));
+    nb::class_<Nic>(m, "Nic").def(
+        "__init__",
+        [](Nic* self, std::string name, int server, int rail, int numa, double rate, double line_rate, double burst,
+           double mtu, double header, std::vector<int> backups) {
+            new (self)
+                Nic{std::move(name), server, rail, numa, rate, line_rate, burst, mtu, header, std::move(backups)};
+        },
+        nb::kw_only(), nb::arg("name"), nb::arg("server"), nb::arg("rail"), nb::arg("numa"), nb::arg("rate"),
+        nb::arg("line_rate"), nb::arg("burst"), nb::arg("mtu"), nb::arg("header"), nb::arg("backups"));
     nb::class_<Cluster>(m, "Cluster")
         .def(
             "__init__",
@@ -31,8 +32,8 @@ void register_cluster(nb::module_& m) {
                 for (std::size_t r = 0; r < ranks.size(); ++r)
                     ranks[r] = {static_cast<int>(rank_server(r)), static_cast<int>(rank_numa(r)), rank_link_rate(r)};
                 Cluster cluster{std::move(nics), std::move(ranks), std::move(bridge_rate), rails_connected,
-                                backups_per_nic, base_latency_s, net_latency_s, link_latency_s,
-                                resume_delay_s, window_chunks};
+                                backups_per_nic, base_latency_s,   net_latency_s,          link_latency_s,
+                                resume_delay_s,  window_chunks};
                 cluster.validate();
                 new (self) Cluster(std::move(cluster));
             },

@@ -27,7 +27,8 @@ React wrap(const nb::object& react) {
 }
 
 Outcome py_run_flow(const Cluster& cluster, const Schedule& schedule, const Binding& binding,
-                    const std::vector<NicEvent>& events, const nb::object& react, double max_time_s, std::int64_t max_steps) {
+                    const std::vector<NicEvent>& events, const nb::object& react, double max_time_s,
+                    std::int64_t max_steps) {
     const React wrapped = wrap(react);
     const nb::gil_scoped_release release;
     return run_flow(cluster, schedule, binding, events, wrapped, {max_time_s, max_steps});
@@ -72,11 +73,13 @@ void register_runs(nb::module_& m) {
         .value("PARTITIONED", Status::kPartitioned)
         .value("UNFINISHED", Status::kUnfinished);
     nb::class_<NicEvent>(m, "NicEvent")
-        .def("__init__", [](NicEvent* self, int nic, double fraction, double time_s, double at_bytes) {
-                 if (!(fraction >= 0)) throw std::invalid_argument("NicEvent: fraction must be >= 0");
-                 new (self) NicEvent{nic, fraction, time_s, at_bytes};
-             },
-             nb::kw_only(), "nic"_a, "fraction"_a, "time_s"_a = 0.0, "at_bytes"_a = -1.0)
+        .def(
+            "__init__",
+            [](NicEvent* self, int nic, double fraction, double time_s, double at_bytes) {
+                if (!(fraction >= 0)) throw std::invalid_argument("NicEvent: fraction must be >= 0");
+                new (self) NicEvent{nic, fraction, time_s, at_bytes};
+            },
+            nb::kw_only(), "nic"_a, "fraction"_a, "time_s"_a = 0.0, "at_bytes"_a = -1.0)
         .def_ro("nic", &NicEvent::nic)
         .def_ro("fraction", &NicEvent::fraction)
         .def_ro("time_s", &NicEvent::time_s)
@@ -86,10 +89,12 @@ void register_runs(nb::module_& m) {
         .def_ro("nic", &Broken::nic)
         .def_ro("hops", &Broken::hops);
     nb::class_<Reaction>(m, "Reaction")
-        .def("__init__", [](Reaction* self, std::optional<Binding> rebind, std::optional<std::string> abort) {
-                 new (self) Reaction{std::move(rebind), std::move(abort)};
-             },
-             nb::kw_only(), "rebind"_a = nb::none(), "abort"_a = nb::none());
+        .def(
+            "__init__",
+            [](Reaction* self, std::optional<Binding> rebind, std::optional<std::string> abort) {
+                new (self) Reaction{std::move(rebind), std::move(abort)};
+            },
+            nb::kw_only(), "rebind"_a = nb::none(), "abort"_a = nb::none());
     nb::class_<LogEntry>(m, "LogEntry")
         .def_ro("time_s", &LogEntry::time_s)
         .def_ro("what", &LogEntry::what)
@@ -118,8 +123,8 @@ void register_runs(nb::module_& m) {
             return migrate(cluster, binding, known_down);
         },
         "cluster"_a, "binding"_a, "known_down"_a);
-    m.def("run_flow", &py_run_flow, "cluster"_a, "schedule"_a, "binding"_a, "events"_a, "react"_a = nb::none(), nb::kw_only(),
-          "max_time_s"_a = 1e6, "max_steps"_a = 2'000'000'000);
+    m.def("run_flow", &py_run_flow, "cluster"_a, "schedule"_a, "binding"_a, "events"_a, "react"_a = nb::none(),
+          nb::kw_only(), "max_time_s"_a = 1e6, "max_steps"_a = 2'000'000'000);
 }
 
 }  // namespace simai

@@ -35,11 +35,15 @@ void ChunkEngine::handle(const QueuedEvent& event) {
                 dispatch(id);
             }
             break;
-        case ChunkEvent::kNicEvent: on_nic_event(id); break;
+        case ChunkEvent::kNicEvent:
+            on_nic_event(id);
+            break;
         case ChunkEvent::kDetected:
             if (event.epoch == nic_version_[id]) on_detected(id);
             break;
-        case ChunkEvent::kStart: release_ready(); break;
+        case ChunkEvent::kStart:
+            release_ready();
+            break;
     }
 }
 
@@ -281,7 +285,8 @@ void ChunkEngine::on_delivered(int id) {
         const Pass& pass = schedule_.passes[token.pass];
         if (options_.provenance != nullptr) {
             const Section& s = pass.sections[token.section];
-            options_.provenance->arrive(hops_.at(hop).src, hops_.at(hop).dst, piece(s.lo, s.hi, token.piece, pass.chunks),
+            options_.provenance->arrive(hops_.at(hop).src, hops_.at(hop).dst,
+                                        piece(s.lo, s.hi, token.piece, pass.chunks),
                                         piece(s.lo, s.hi, token.piece + 1, pass.chunks), entry.hop < pass.reduce_hops);
         }
     }

@@ -99,11 +99,11 @@ class ChunkEngine {
     bool stopped_ = false;
     std::vector<ChunkPort> port_;
     std::vector<Connection> connection_;
-    std::vector<std::vector<int>> of_hop_;              // live connections of each hop
-    std::vector<std::int64_t> hop_left_;                // chunks that still have to cross each hop
-    std::vector<std::vector<double>> hop_weight_;       // per pass and position: its share where it competes
+    std::vector<std::vector<int>> of_hop_;         // live connections of each hop
+    std::vector<std::int64_t> hop_left_;           // chunks that still have to cross each hop
+    std::vector<std::vector<double>> hop_weight_;  // per pass and position: its share where it competes
     std::vector<Token> token_;
-    std::vector<std::int64_t> pass_left_;               // chunks of a pass that have not arrived
+    std::vector<std::int64_t> pass_left_;  // chunks of a pass that have not arrived
     std::vector<int> waits_for_;
     std::vector<std::vector<int>> dependents_, channel_;
     std::vector<std::size_t> channel_next_;

@@ -9,8 +9,11 @@ void ChunkEngine::on_nic_event(int id) {
     const bool was_up = states_.up(event.nic);
     const double began = event.at_bytes >= 0 ? now_s() : std::min(now_s(), event.time_s);
     out_.event_time_s[id] = now_s();
-    out_.log.push_back(
-        {now_s(), event.fraction == 0 ? "down" : event.fraction < 1 ? "rate" : "up", event.nic, event.fraction});
+    out_.log.push_back({now_s(),
+                        event.fraction == 0  ? "down"
+                        : event.fraction < 1 ? "rate"
+                                             : "up",
+                        event.nic, event.fraction});
     states_.set(event.nic, event.fraction);
     const int n = static_cast<int>(connection_.size());
     if (event.fraction == 0) {
@@ -41,8 +44,8 @@ void ChunkEngine::on_nic_event(int id) {
     }
 }
 
-// Back to the last acknowledged chunk: what is in flight is lost, what was delivered without an acknowledgement goes out
-// again and is dropped by the receiver.
+// Back to the last acknowledged chunk: what is in flight is lost, what was delivered without an acknowledgement goes
+// out again and is dropped by the receiver.
 void ChunkEngine::roll_back(int id) {
     Connection& c = connection_[id];
     c.acknowledge(now_);

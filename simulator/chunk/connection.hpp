@@ -48,7 +48,7 @@ struct Connection {
     LanePath path;
     Ps latency = 0;
     bool up = true;
-    bool exclusive = true;   // it may book its ports ahead of time
+    bool exclusive = true;    // it may book its ports ahead of time
     std::uint32_t epoch = 0;  // deliveries announced before a break carry an older one
     EntryQueue queue;
     std::uint64_t delivered = 0;  // the next entry to be delivered

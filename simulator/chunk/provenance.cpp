@@ -12,7 +12,8 @@ Provenance::Provenance(const Schedule& schedule) : cuts_{0, schedule.bytes}, wor
     std::sort(cuts_.begin(), cuts_.end());
     cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
     if (cuts_.size() == 1) cuts_.push_back(cuts_.front());  // an empty buffer is one empty interval
-    const std::size_t size = static_cast<std::size_t>(schedule.n_ranks) * (cuts_.size() - 1) * static_cast<std::size_t>(words_);
+    const std::size_t size =
+        static_cast<std::size_t>(schedule.n_ranks) * (cuts_.size() - 1) * static_cast<std::size_t>(words_);
     if (size > (std::size_t{1} << 28))
         throw std::invalid_argument("provenance: the schedule has too many ranks and chunks to track (over 4 GiB)");
     once_.assign(size, 0);

@@ -21,8 +21,7 @@ std::vector<int> candidates(const Cluster& cluster, const NicStates& states, int
 std::vector<Lane> pairs_on_rails(const Cluster& cluster, const NicStates& states, const Lane& lane) {
     std::vector<Lane> pairs;
     std::vector<int> sources{lane.src_nic};
-    sources.insert(sources.end(), cluster.nics[lane.src_nic].backups.begin(),
-                   cluster.nics[lane.src_nic].backups.end());
+    sources.insert(sources.end(), cluster.nics[lane.src_nic].backups.begin(), cluster.nics[lane.src_nic].backups.end());
     const int server = cluster.nics[lane.dst_nic].server;
     for (int src : sources) {
         if (states.known_down(src)) continue;
@@ -41,8 +40,7 @@ std::vector<Lane> pairs_anywhere(const Cluster& cluster, const NicStates& states
     std::vector<Lane> pairs;
     if (sources.empty() || targets.empty()) return pairs;
     const std::size_t n = std::max(sources.size(), targets.size());
-    for (std::size_t i = 0; i < n; ++i)
-        pairs.push_back({sources[i % sources.size()], targets[i % targets.size()], 1});
+    for (std::size_t i = 0; i < n; ++i) pairs.push_back({sources[i % sources.size()], targets[i % targets.size()], 1});
     return pairs;
 }
 
@@ -72,8 +70,8 @@ std::optional<std::vector<Lane>> migrate(const Cluster& cluster, const NicStates
             add_share(lanes, lane);
             continue;
         }
-        std::vector<Lane> pairs = cluster.rails_connected ? pairs_anywhere(cluster, states, lane)
-                                                          : pairs_on_rails(cluster, states, lane);
+        std::vector<Lane> pairs =
+            cluster.rails_connected ? pairs_anywhere(cluster, states, lane) : pairs_on_rails(cluster, states, lane);
         if (pairs.empty()) return std::nullopt;
         pairs.resize(std::min(pairs.size(), static_cast<std::size_t>(cluster.backups_per_nic)));
         for (Lane& pair : pairs) {
@@ -118,8 +116,7 @@ Binding migrate(const Cluster& cluster, const Binding& binding, const std::vecto
     Binding moved;
     for (const auto& [key, hop] : hops) {
         const std::optional<std::vector<Lane>> lanes = migrate(cluster, states, hop);
-        if (!lanes)
-            throw std::runtime_error(nothing_between(cluster, hop));
+        if (!lanes) throw std::runtime_error(nothing_between(cluster, hop));
         for (const Lane& lane : *lanes)
             moved.push_back({hop.channel, hop.src, hop.dst, lane.src_nic, lane.dst_nic, lane.share});
     }

@@ -20,9 +20,7 @@ class NicStates {
     double fraction(int nic) const { return fraction_[nic]; }
     bool up(int nic) const { return fraction_[nic] > 0; }
     bool known_down(int nic) const { return known_down_[nic] != 0; }
-    bool works(const Lane& lane) const {
-        return !lane.crosses_network() || (up(lane.src_nic) && up(lane.dst_nic));
-    }
+    bool works(const Lane& lane) const { return !lane.crosses_network() || (up(lane.src_nic) && up(lane.dst_nic)); }
     bool works(const Hop& hop) const {
         for (const Lane& lane : hop.lanes)
             if (!works(lane)) return false;

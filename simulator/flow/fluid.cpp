@@ -23,7 +23,6 @@ Outcome FlowRun::run() {
     return finish();
 }
 
-
 void FlowRun::set_up() {
     const int n = static_cast<int>(schedule_.passes.size());
     const int nics = ports_.nics;
@@ -84,15 +83,21 @@ void FlowRun::set_up() {
 
 void FlowRun::handle(const Event& event) {
     switch (event.kind) {
-        case Kind::kNicEvent: on_nic_event(event.id); break;
+        case Kind::kNicEvent:
+            on_nic_event(event.id);
+            break;
         case Kind::kDetected:
             if (event.version == nic_version_[event.id]) on_detected(event.id);
             break;
-        case Kind::kRelease: release_ready(); break;
+        case Kind::kRelease:
+            release_ready();
+            break;
         case Kind::kDrained:
             if (event.version == flows_[event.id].version) drained(event.id);
             break;
-        case Kind::kComplete: complete(event.id); break;
+        case Kind::kComplete:
+            complete(event.id);
+            break;
         case Kind::kPortDry:
             if (event.version == port_version_[event.id]) on_port_dry(event.id);
             break;
@@ -305,8 +310,7 @@ void FlowRun::solve_component(const std::vector<int>& component) {
         flow.rate = std::min(rates[i], kInstant);
         ++flow.version;
         for (const Load& load : flow.loads) usage_[load.port] += load.bytes_per_byte * flow.rate;
-        if (flow.rate > 0)
-            push(now_ + (flow.work - flow.done) / flow.rate, Kind::kDrained, component[i], flow.version);
+        if (flow.rate > 0) push(now_ + (flow.work - flow.done) / flow.rate, Kind::kDrained, component[i], flow.version);
     }
     for (int port : ports) {
         const double dry = shape_[port].dry_in(usage_[port]);
@@ -326,8 +330,7 @@ void FlowRun::watch_triggers(int nic) {
         if (wire_[port] >= goal) soonest = 0;
         if (usage_[port] > 0) soonest = std::min(soonest, (goal - wire_[port]) / usage_[port]);
     }
-    if (std::isfinite(soonest))
-        push(now_ + std::max(0.0, soonest), Kind::kByteTrigger, nic, trigger_version_[nic]);
+    if (std::isfinite(soonest)) push(now_ + std::max(0.0, soonest), Kind::kByteTrigger, nic, trigger_version_[nic]);
 }
 
 std::string FlowRun::who_waits() const {

@@ -34,11 +34,11 @@ struct Flow {
     double cap = kUnlimited;
     double fill_s = 0;
     double since_s = 0;
-    double last_rate = 0;  // before it stalled
+    double last_rate = 0;     // before it stalled
     int retransmissions = 0;  // still under way
     std::uint64_t version = 0;
-    std::vector<Load> loads;     // on the wire
-    std::vector<double> payload; // of the same entries
+    std::vector<Load> loads;      // on the wire
+    std::vector<double> payload;  // of the same entries
 };
 
 enum class Kind { kNicEvent, kDetected, kRelease, kDrained, kComplete, kPortDry, kByteTrigger };
@@ -49,17 +49,22 @@ struct Event {
     Kind kind = Kind::kRelease;
     int id = 0;
     std::uint64_t version = 0;
-    bool operator>(const Event& o) const {
-        return time_s != o.time_s ? time_s > o.time_s : sequence > o.sequence;
-    }
+    bool operator>(const Event& o) const { return time_s != o.time_s ? time_s > o.time_s : sequence > o.sequence; }
 };
 
 class FlowRun {
   public:
     FlowRun(const Cluster& cluster, const Schedule& schedule, const Binding& binding,
             const std::vector<NicEvent>& events, const React& react, const RunLimits& limits)
-        : cluster_(cluster), schedule_(schedule), events_(events), react_(react), limits_(limits),
-          ports_(cluster), hops_(cluster, schedule, binding), states_(cluster), solver_(ports_.count()) {}
+        : cluster_(cluster),
+          schedule_(schedule),
+          events_(events),
+          react_(react),
+          limits_(limits),
+          ports_(cluster),
+          hops_(cluster, schedule, binding),
+          states_(cluster),
+          solver_(ports_.count()) {}
 
     Outcome run();
 
@@ -117,12 +122,12 @@ class FlowRun {
     int complete_ = 0;
     bool stopped_ = false;
     std::vector<Flow> flows_;
-    std::vector<std::vector<std::int64_t>> hop_bytes_;   // per pass and position of its route
+    std::vector<std::vector<std::int64_t>> hop_bytes_;  // per pass and position of its route
     std::vector<ShapedPort> shape_;
-    std::vector<double> capacity_, planning_;            // per port: now; as ShapedPort::planning
-    std::vector<double> usage_, wire_, payload_;         // per port: bytes per second now; bytes so far
-    std::vector<std::vector<int>> on_port_;              // running flows by port
-    std::vector<int> waits_for_;                         // per pass: predecessors not yet complete
+    std::vector<double> capacity_, planning_;             // per port: now; as ShapedPort::planning
+    std::vector<double> usage_, wire_, payload_;          // per port: bytes per second now; bytes so far
+    std::vector<std::vector<int>> on_port_;               // running flows by port
+    std::vector<int> waits_for_;                          // per pass: predecessors not yet complete
     std::vector<std::vector<int>> dependents_, channel_;  // channel_: its passes in order
     std::vector<std::size_t> channel_next_;
     std::vector<char> channel_busy_;

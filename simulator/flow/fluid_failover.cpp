@@ -8,7 +8,11 @@ void FlowRun::on_nic_event(int id) {
     // A failure of before the start has been running its detection since then.
     const double began = event.at_bytes >= 0 ? now_ : std::min(now_, event.time_s);
     out_.event_time_s[id] = now_;
-    out_.log.push_back({now_, event.fraction == 0 ? "down" : event.fraction < 1 ? "rate" : "up", event.nic, event.fraction});
+    out_.log.push_back({now_,
+                        event.fraction == 0  ? "down"
+                        : event.fraction < 1 ? "rate"
+                                             : "up",
+                        event.nic, event.fraction});
     for (const int port : {ports_.nic_out(event.nic), ports_.nic_in(event.nic)}) touch_port(port);
     states_.set(event.nic, event.fraction);
     for (const int port : {ports_.nic_out(event.nic), ports_.nic_in(event.nic)}) {
@@ -17,7 +21,9 @@ void FlowRun::on_nic_event(int id) {
         planning_[port] = shape_[port].planning();
     }
     if (event.fraction == 0) {
-        if (was_up) push(std::max(now_, began + cluster_.resume_delay_s), Kind::kDetected, event.nic, ++nic_version_[event.nic]);
+        if (was_up)
+            push(std::max(now_, began + cluster_.resume_delay_s), Kind::kDetected, event.nic,
+                 ++nic_version_[event.nic]);
     } else {
         ++nic_version_[event.nic];
     }
@@ -29,7 +35,9 @@ void FlowRun::on_nic_event(int id) {
         if (!was_up && event.fraction > 0) {  // back before its connections had moved: resend what was in flight
             for (std::size_t pos = 0; pos < hops_.of_pass(f).size(); ++pos)
                 for (const Lane& lane : hops_.at(hops_.of_pass(f)[pos]).lanes)
-                    if (lane.uses(event.nic)) retransmit(f, hops_.of_pass(f)[pos], lost_window(flows_[f], static_cast<int>(pos)) * lane.share);
+                    if (lane.uses(event.nic))
+                        retransmit(f, hops_.of_pass(f)[pos],
+                                   lost_window(flows_[f], static_cast<int>(pos)) * lane.share);
         }
         if (event.fraction > 0) rebuild(f);
         stall_or_resume(f);

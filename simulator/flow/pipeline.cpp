@@ -8,10 +8,10 @@ namespace {
 
 // Cost of one chunk on one hop of the route.
 struct HopCost {
-    double seconds_per_byte = 0;  // serialisation on the slowest port of the slowest lane
+    double seconds_per_byte = 0;   // serialisation on the slowest port of the slowest lane
     double stream_s_per_byte = 0;  // of many chunks that all lanes carry together
     double latency_s = 0;
-    double work_s = 0;            // all that the pass moves over the hop, at full rate
+    double work_s = 0;                // all that the pass moves over the hop, at full rate
     double window_rate = kUnlimited;  // payload bytes per second that the window allows
 };
 
@@ -40,11 +40,12 @@ std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule,
     return costs;
 }
 
-// When a section is at its end at the earliest: it may have to wait at a hop for the sections that started nearer to it,
-// which all pass first, and from there its first chunk goes all the way, the others behind it. Sections from far away
-// are the port's load, which the rate accounts for.
+// When a section is at its end at the earliest: it may have to wait at a hop for the sections that started nearer to
+// it, which all pass first, and from there its first chunk goes all the way, the others behind it. Sections from far
+// away are the port's load, which the rate accounts for.
 template <typename Span>
-double longest_way(const Pass& pass, int n, int length, double chunk, const std::vector<HopCost>& costs, const Span& span) {
+double longest_way(const Pass& pass, int n, int length, double chunk, const std::vector<HopCost>& costs,
+                   const Span& span) {
     constexpr int kFar = 32;
     std::vector<double> starting(n + 1, 0.0);  // bytes by position; the end of a chain starts nothing
     for (const Section& s : pass.sections) starting[s.start] += static_cast<double>(s.bytes());

@@ -25,8 +25,7 @@ class MaxMinSolver {
     explicit MaxMinSolver(int n_ports) : slot_(n_ports, -1) {}
 
     // Rates of `flows`, in their order. `capacity` is indexed by port number.
-    void solve(const std::vector<SolverFlow>& flows, const std::vector<double>& capacity,
-               std::vector<double>& rates);
+    void solve(const std::vector<SolverFlow>& flows, const std::vector<double>& capacity, std::vector<double>& rates);
 
   private:
     struct PortState {

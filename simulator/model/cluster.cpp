@@ -33,8 +33,7 @@ std::vector<double> port_rates(const Cluster& cluster) {
     const Ports ports(cluster);
     std::vector<double> rate(ports.count(), kUnlimited);
     for (int i = 0; i < ports.nics; ++i) rate[ports.nic_out(i)] = rate[ports.nic_in(i)] = cluster.nics[i].rate;
-    for (int r = 0; r < ports.ranks; ++r)
-        rate[ports.link_out(r)] = rate[ports.link_in(r)] = cluster.ranks[r].link_rate;
+    for (int r = 0; r < ports.ranks; ++r) rate[ports.link_out(r)] = rate[ports.link_in(r)] = cluster.ranks[r].link_rate;
     for (int s = 0; s < ports.servers; ++s)
         rate[ports.bridge_out(s)] = rate[ports.bridge_in(s)] = cluster.bridge_rate[s];
     return rate;

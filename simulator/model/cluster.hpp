@@ -16,11 +16,11 @@ struct Nic {
     int server = 0;
     int rail = 0;
     int numa = 0;
-    double rate = 0;       // sustained
-    double line_rate = 0;  // while the token bucket has tokens
-    double burst = 0;      // token bucket, bytes; 0: none
-    double mtu = 4096;     // payload bytes of a full packet
-    double header = 0;     // bytes on the wire beside the payload of each packet
+    double rate = 0;           // sustained
+    double line_rate = 0;      // while the token bucket has tokens
+    double burst = 0;          // token bucket, bytes; 0: none
+    double mtu = 4096;         // payload bytes of a full packet
+    double header = 0;         // bytes on the wire beside the payload of each packet
     std::vector<int> backups;  // NICs of the same server, in the order in which they take over
 };
 

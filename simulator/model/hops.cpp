@@ -16,8 +16,7 @@ using Key = std::tuple<int, int, int>;  // channel, source, destination
 struct KeyHash {
     std::size_t operator()(const Key& k) const {
         const auto mix = static_cast<std::uint64_t>(std::get<0>(k)) * 0x9E3779B97F4A7C15ULL ^
-                         static_cast<std::uint64_t>(std::get<1>(k)) << 32 ^
-                         static_cast<std::uint64_t>(std::get<2>(k));
+                         static_cast<std::uint64_t>(std::get<1>(k)) << 32 ^ static_cast<std::uint64_t>(std::get<2>(k));
         return std::hash<std::uint64_t>{}(mix);
     }
 };

@@ -27,7 +27,8 @@ void Schedule::validate() const {
         for (int rank : routes[pass.route])
             if (rank < 0 || rank >= n_ranks) bad("route names a rank that does not exist");
         for (int h = 0; h < positions(pass); ++h)
-            if (routes[pass.route][h] == routes[pass.route][(h + 1) % length]) bad("a rank of the route follows itself");
+            if (routes[pass.route][h] == routes[pass.route][(h + 1) % length])
+                bad("a rank of the route follows itself");
         if (pass.reduce_hops < 0 || pass.copy_hops < 0) bad("hops must be >= 0");
         if (pass.chunks < 1) bad("chunks must be >= 1");
         if (!(pass.weight > 0 && std::isfinite(pass.weight)) && pass.bytes() > 0) bad("weight must be > 0 and finite");
