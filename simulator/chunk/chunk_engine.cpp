@@ -9,7 +9,7 @@ namespace simai {
 Outcome ChunkEngine::run() {
     set_up();
     const Ps end = ps(options_.limits.max_time_s);
-    while (!finished() && !stopped_) {
+    while (!order_.finished() && !stopped_) {
         if (queue_.empty() || queue_.top().time > end || out_.steps >= options_.limits.max_steps) {
             stop(Status::kUnfinished, "waits for ever: " + who_waits());
             break;
@@ -80,8 +80,6 @@ void ChunkEngine::set_up() {
     for (int p = 0; p < ports_.count(); ++p) check_exclusive(p);
 
     pass_left_.assign(n, 0);
-    waits_for_.assign(n, 0);
-    dependents_.resize(n);
     hop_weight_.resize(n);
     for (int i = 0; i < n; ++i) {
         const Pass& pass = schedule_.passes[i];
@@ -93,13 +91,7 @@ void ChunkEngine::set_up() {
             hop_left_[hops_.of(i, static_cast<int>(h))] += chunks[h];
             hop_weight_[i].push_back(static_cast<double>(bytes[h]) * scale);
         }
-        waits_for_[i] = static_cast<int>(pass.after.size());
-        for (int before : pass.after) dependents_[before].push_back(i);
-        if (pass.channel >= static_cast<int>(channel_.size())) channel_.resize(pass.channel + 1);
-        channel_[pass.channel].push_back(i);
     }
-    channel_next_.assign(channel_.size(), 0);
-    for (std::size_t c = 0; c < channel_.size(); ++c) ready_channels_.push_back(static_cast<int>(c));
     for (std::size_t e = 0; e < events_.size(); ++e) {
         const NicEvent& event = events_[e];
         watching_ = watching_ || event.at_bytes >= 0;
@@ -129,16 +121,7 @@ int ChunkEngine::connect(int hop, const Lane& lane) {
 }
 
 void ChunkEngine::release_ready() {
-    while (!ready_channels_.empty() && !stopped_) {
-        const int channel = ready_channels_.back();
-        ready_channels_.pop_back();
-        while (channel_next_[channel] < channel_[channel].size()) {
-            const int pass = channel_[channel][channel_next_[channel]];
-            if (waits_for_[pass] > 0) break;
-            ++channel_next_[channel];
-            start(pass);
-        }
-    }
+    for (int pass = order_.next(); pass >= 0; pass = order_.next()) start(pass);
 }
 
 void ChunkEngine::start(int id) {
@@ -160,14 +143,8 @@ void ChunkEngine::start(int id) {
 
 void ChunkEngine::complete(int id) {
     out_.pass_end_s[id] = now_s();
-    ++complete_;
-    bool ready = false;
-    for (int next : dependents_[id]) {
-        if (--waits_for_[next] > 0) continue;
-        ready_channels_.push_back(schedule_.passes[next].channel);
-        ready = true;
-    }
-    if (ready) queue_.push(now_, ChunkEvent::kStart, 0);
+    order_.complete(id);
+    queue_.push(now_, ChunkEvent::kStart, 0);
 }
 
 // Gives a chunk to the lane of its hop that has had the least for its share.

@@ -11,6 +11,7 @@
 #include "chunk/event_queue.hpp"
 #include "failover/failover.hpp"
 #include "model/hops.hpp"
+#include "model/pass_order.hpp"
 
 namespace simai {
 
@@ -35,7 +36,8 @@ class ChunkEngine {
           options_(options),
           ports_(cluster),
           hops_(cluster, schedule, binding),
-          states_(cluster) {}
+          states_(cluster),
+          order_(schedule, false) {}
 
     Outcome run();
 
@@ -72,7 +74,6 @@ class ChunkEngine {
     double counter(int nic) const;
     std::string who_waits() const;
 
-    bool finished() const { return complete_ == static_cast<int>(schedule_.passes.size()); }
     void stop(Status status, std::string reason) {
         stopped_ = true;
         out_.status = status;
@@ -92,10 +93,10 @@ class ChunkEngine {
     Ports ports_;
     Hops hops_;
     NicStates states_;
+    PassOrder order_;
 
     EventQueue queue_;
     Ps now_ = 0;
-    int complete_ = 0;
     bool stopped_ = false;
     std::vector<ChunkPort> port_;
     std::vector<Connection> connection_;
@@ -104,10 +105,6 @@ class ChunkEngine {
     std::vector<std::vector<double>> hop_weight_;  // per pass and position: its share where it competes
     std::vector<Token> token_;
     std::vector<std::int64_t> pass_left_;  // chunks of a pass that have not arrived
-    std::vector<int> waits_for_;
-    std::vector<std::vector<int>> dependents_, channel_;
-    std::vector<std::size_t> channel_next_;
-    std::vector<int> ready_channels_;
     std::vector<std::uint32_t> nic_version_;
     std::vector<std::vector<int>> triggers_;  // per NIC: its events that wait for a byte count, soonest last
     bool watching_ = false;

@@ -6,7 +6,7 @@ namespace simai {
 
 Outcome FlowRun::run() {
     set_up();
-    while (!finished()) {
+    while (!order_.finished()) {
         if (queue_.empty() || out_.steps >= limits_.max_steps || queue_.top().time_s > limits_.max_time_s) {
             stop(Status::kUnfinished, "waits for ever: " + who_waits());
             break;
@@ -53,22 +53,13 @@ void FlowRun::set_up() {
     flows_.resize(n);
     is_dirty_.assign(n, 0);
     hop_bytes_.resize(n);
-    waits_for_.assign(n, 0);
-    dependents_.resize(n);
     for (int i = 0; i < n; ++i) {
         const Pass& pass = schedule_.passes[i];
         flows_[i].pass = i;
         flows_[i].work = static_cast<double>(pass.bytes());
         flows_[i].weight = pass.weight > 0 ? pass.weight : 1;
         hop_bytes_[i] = schedule_.hop_bytes(pass);
-        waits_for_[i] = static_cast<int>(pass.after.size());
-        for (int before : pass.after) dependents_[before].push_back(i);
-        if (pass.channel >= static_cast<int>(channel_.size())) channel_.resize(pass.channel + 1);
-        channel_[pass.channel].push_back(i);
     }
-    channel_next_.assign(channel_.size(), 0);
-    channel_busy_.assign(channel_.size(), 0);
-    for (std::size_t c = 0; c < channel_.size(); ++c) ready_channels_.push_back(static_cast<int>(c));
     for (std::size_t e = 0; e < events_.size(); ++e) {
         if (events_[e].at_bytes >= 0)
             triggers_[events_[e].nic].push_back(static_cast<int>(e));
@@ -113,16 +104,7 @@ void FlowRun::handle(const Event& event) {
 }
 
 void FlowRun::release_ready() {
-    while (!ready_channels_.empty()) {
-        const int channel = ready_channels_.back();
-        ready_channels_.pop_back();
-        while (!channel_busy_[channel] && channel_next_[channel] < channel_[channel].size()) {
-            const int pass = channel_[channel][channel_next_[channel]];
-            if (waits_for_[pass] > 0) break;
-            ++channel_next_[channel];
-            start(pass);
-        }
-    }
+    for (int pass = order_.next(); pass >= 0; pass = order_.next()) start(pass);
 }
 
 void FlowRun::start(int id) {
@@ -132,9 +114,8 @@ void FlowRun::start(int id) {
     if (flow.work == 0 || schedule_.passes[id].hops() == 0) {
         flow.phase = Phase::kDraining;
         push(now_, Kind::kComplete, id);
-        return;
+        return order_.free(schedule_.passes[id].channel);
     }
-    channel_busy_[schedule_.passes[id].channel] = 1;
     flow.phase = Phase::kStalled;
     rebuild(id);
     stall_or_resume(id);
@@ -209,9 +190,7 @@ void FlowRun::drained(int id) {
         return;
     }
     flow.phase = Phase::kDraining;
-    const int channel = schedule_.passes[flow.pass].channel;
-    channel_busy_[channel] = 0;
-    ready_channels_.push_back(channel);
+    order_.free(schedule_.passes[flow.pass].channel);
     push(now_ + flow.fill_s, Kind::kComplete, id);
     push(now_, Kind::kRelease, 0);
 }
@@ -219,11 +198,7 @@ void FlowRun::drained(int id) {
 void FlowRun::complete(int id) {
     flows_[id].phase = Phase::kComplete;
     out_.pass_end_s[id] = now_;
-    ++complete_;
-    for (int next : dependents_[id]) {
-        if (--waits_for_[next] == 0) ready_channels_.push_back(schedule_.passes[next].channel);
-    }
-    ready_channels_.push_back(schedule_.passes[id].channel);
+    order_.complete(id);
     push(now_, Kind::kRelease, 0);
 }
 

@@ -14,6 +14,7 @@
 #include "flow/shaped_port.hpp"
 #include "flow/solver.hpp"
 #include "model/hops.hpp"
+#include "model/pass_order.hpp"
 
 namespace simai {
 
@@ -64,6 +65,7 @@ class FlowRun {
           ports_(cluster),
           hops_(cluster, schedule, binding),
           states_(cluster),
+          order_(schedule, true),
           solver_(ports_.count()) {}
 
     Outcome run();
@@ -95,7 +97,6 @@ class FlowRun {
     double lost_window(const Flow& flow, int position) const;
     bool needed(int hop) const;
     std::string who_waits() const;
-    bool finished() const { return complete_ == static_cast<int>(schedule_.passes.size()); }
     void stop(Status status, std::string reason) {
         stopped_ = true;
         out_.status = status;
@@ -114,29 +115,24 @@ class FlowRun {
     Ports ports_;
     Hops hops_;
     NicStates states_;
+    PassOrder order_;
     MaxMinSolver solver_;
 
     std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
     std::uint64_t sequence_ = 0;
     double now_ = 0;
-    int complete_ = 0;
     bool stopped_ = false;
     std::vector<Flow> flows_;
     std::vector<std::vector<std::int64_t>> hop_bytes_;  // per pass and position of its route
     std::vector<ShapedPort> shape_;
-    std::vector<double> capacity_, planning_;             // per port: now; as ShapedPort::planning
-    std::vector<double> usage_, wire_, payload_;          // per port: bytes per second now; bytes so far
-    std::vector<std::vector<int>> on_port_;               // running flows by port
-    std::vector<int> waits_for_;                          // per pass: predecessors not yet complete
-    std::vector<std::vector<int>> dependents_, channel_;  // channel_: its passes in order
-    std::vector<std::size_t> channel_next_;
-    std::vector<char> channel_busy_;
+    std::vector<double> capacity_, planning_;     // per port: now; as ShapedPort::planning
+    std::vector<double> usage_, wire_, payload_;  // per port: bytes per second now; bytes so far
+    std::vector<std::vector<int>> on_port_;       // running flows by port
     std::vector<std::uint64_t> nic_version_, port_version_;
     std::vector<std::vector<int>> triggers_;  // per NIC: its events that wait for a byte count
     std::vector<std::uint64_t> trigger_version_;
     std::vector<int> dirty_;
     std::vector<char> is_dirty_, port_seen_;
-    std::vector<int> ready_channels_;
     Outcome out_;
 };
 

@@ -63,9 +63,8 @@ TEST_CASE("fluid: a reaction may abort, rebind, or leave it to the backups") {
     CHECK(told == 1);
     CHECK(abort.status == Status::kAborted);
     CHECK(abort.reason == "given up");
-    const auto rebind = run(cluster, {at(4, 0, 0)}, [](const Broken&) {
-        return Reaction{Binding{{0, 0, 1, 2, 5, 1}}, {}};
-    });
+    const auto rebind =
+        run(cluster, {at(4, 0, 0)}, [](const Broken&) { return Reaction{Binding{{0, 0, 1, 2, 5, 1}}, {}}; });
     CHECK(rebind.out_payload[2] == Approx(600).epsilon(0.01));
     CHECK(rebind.out_payload[1] == 0);
     const auto leave = run(cluster, {at(4, 0, 0)}, [](const Broken&) { return Reaction{}; });
@@ -115,10 +114,11 @@ TEST_CASE("fluid: an event on a NIC that does not exist is refused") {
 }
 
 TEST_CASE("fluid: passes of a channel run in order, those of others beside it in proportion to their weights") {
-    // Channel 0: 600 then 200 bytes, channel 1: 200 bytes, all from NIC 0 at 100 bytes/s. Weights 600 : 200 share it 75 : 25,
-    // so both end at 8 s; the 200 bytes that wait for their turn take 2 s more.
+    // Channel 0: 600 then 200 bytes, channel 1: 200 bytes, all from NIC 0 at 100 bytes/s. Weights 600 : 200 share it 75
+    // : 25, so both end at 8 s; the 200 bytes that wait for their turn take 2 s more.
     Schedule schedule{2, 600, 1, {{0, 1}}, {chain(0, 0, 600, 1), chain(0, 0, 200, 1), chain(1, 0, 200, 1)}};
-    const Outcome out = run_flow(small_cluster(2, 1, 100), schedule, {{0, 0, 1, 0, 1, 1}, {1, 0, 1, 0, 1, 1}}, {}, {}, {});
+    const Outcome out =
+        run_flow(small_cluster(2, 1, 100), schedule, {{0, 0, 1, 0, 1, 1}, {1, 0, 1, 0, 1, 1}}, {}, {}, {});
     CHECK(out.pass_end_s[0] == Approx(8));
     CHECK(out.pass_end_s[2] == Approx(8));
     CHECK(out.pass_start_s[1] == Approx(8));

@@ -45,7 +45,8 @@ TEST_CASE("pipeline: a hop over two NICs is as fast as both together") {
     const Schedule schedule = one_hop(100'000, 1000);
     const Pipeline even = pipeline(small_cluster(2, 2, 100), schedule, {{0, 0, 1, 0, 2, 0.5}, {0, 0, 1, 1, 3, 0.5}});
     CHECK(even.cap == Approx(200).epsilon(0.01));
-    const Pipeline uneven = pipeline(small_cluster(2, 2, 100), schedule, {{0, 0, 1, 0, 2, 0.75}, {0, 0, 1, 1, 3, 0.25}});
+    const Pipeline uneven =
+        pipeline(small_cluster(2, 2, 100), schedule, {{0, 0, 1, 0, 2, 0.75}, {0, 0, 1, 1, 3, 0.25}});
     CHECK(uneven.cap == Approx(100 / 0.75).epsilon(0.01));
 }
 

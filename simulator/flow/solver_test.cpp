@@ -21,8 +21,8 @@ std::vector<double> solve(const std::vector<double>& capacity, const std::vector
 
 TEST_CASE("solver: port 0: 2a + b = 14, port 1: b + c = 10, a : b : c = 1 : 2 : 1 until one stops") {
     // theta_1 = 10 / (2 + 1) is below theta_0 = 14 / (2 + 2): b = 20/3, c = 10/3, then a = (14 - 20/3) / 2.
-    const auto rates = solve({14, 10}, {{{0, 2}}, {{0, 1}, {1, 1}}, {{1, 1}}}, {1, 2, 1},
-                             {kUnlimited, kUnlimited, kUnlimited});
+    const auto rates =
+        solve({14, 10}, {{{0, 2}}, {{0, 1}, {1, 1}}, {{1, 1}}}, {1, 2, 1}, {kUnlimited, kUnlimited, kUnlimited});
     CHECK(rates[0] == Approx(11.0 / 3));
     CHECK(rates[1] == Approx(20.0 / 3));
     CHECK(rates[2] == Approx(10.0 / 3));

@@ -38,7 +38,8 @@ TEST_CASE("cluster: what cannot be is refused") {
     CHECK_THROWS_WITH(spoilt([](Cluster& c) { c.nics[1].mtu = 0; }).validate(), "server0.nic1: MTU must be >= 1 byte");
     CHECK_THROWS_WITH(spoilt([](Cluster& c) { c.ranks[0].server = -1; }).validate(),
                       "a rank names a server that does not exist");
-    CHECK_THROWS_WITH(spoilt([](Cluster& c) { c.resume_delay_s = -1; }).validate(), "latencies and delays must be >= 0");
+    CHECK_THROWS_WITH(spoilt([](Cluster& c) { c.resume_delay_s = -1; }).validate(),
+                      "latencies and delays must be >= 0");
     CHECK_THROWS_WITH(spoilt([](Cluster& c) { c.backups_per_nic = 0; }).validate(), "backups_per_nic must be >= 1");
 }
 

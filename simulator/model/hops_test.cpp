@@ -97,8 +97,9 @@ TEST_CASE("hops: bindings that cannot be are refused with channel and hop") {
 TEST_CASE("hops: rails that no switch joins cannot be bound together, now or later") {
     Cluster cluster = small_cluster(2, 2, 100);
     cluster.rails_connected = false;
-    CHECK_THROWS_WITH(Hops(cluster, one_hop(10), {{0, 0, 1, 0, 3, 1}}),
-                      "channel 0, hop 0 -> 1: server0.nic0 and server1.nic1 are on different rails, which no switch connects");
+    CHECK_THROWS_WITH(
+        Hops(cluster, one_hop(10), {{0, 0, 1, 0, 3, 1}}),
+        "channel 0, hop 0 -> 1: server0.nic0 and server1.nic1 are on different rails, which no switch connects");
     Hops hops(cluster, one_hop(10), {{0, 0, 1, 0, 2, 1}});
     CHECK_THROWS_AS(hops.rebind(Binding{{0, 0, 1, 1, 2, 1}}), std::invalid_argument);
     CHECK(hops.at(0).lanes[0].src_nic == 0);  // as it was

@@ -92,8 +92,9 @@ TEST_CASE("validate: what is good passes, what is not names the pass") {
                       "pass 1: waits for a pass that does not come before it");
     CHECK_THROWS_WITH(spoilt([](Schedule&, Pass& p) { p.weight = kUnlimited; }).validate(),
                       "pass 1: weight must be > 0 and finite");
-    CHECK_THROWS_WITH(spoilt([](Schedule& s, Pass& p) { s.routes.push_back({}), p.route = 1, p.sections.clear(); }).validate(),
-                      "pass 1: a route needs a rank");
+    CHECK_THROWS_WITH(
+        spoilt([](Schedule& s, Pass& p) { s.routes.push_back({}), p.route = 1, p.sections.clear(); }).validate(),
+        "pass 1: a route needs a rank");
     CHECK_THROWS_WITH(spoilt([](Schedule& s, Pass&) { s.bytes = -1; }).validate(), "schedule: bytes must be >= 0");
     CHECK_THROWS_WITH(spoilt([](Schedule& s, Pass&) { s.wire_factor = 0; }).validate(),
                       "schedule: wire_factor must be > 0");
