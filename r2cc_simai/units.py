@@ -1,5 +1,6 @@
 """Conversions between what people write and the project's own units: bytes, seconds, bytes per second."""
 
+import math
 import re
 
 from r2cc_simai.errors import InputError
@@ -36,7 +37,10 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise InputError(f"{text!r}: not a time; write seconds, or a number with us, ms, s, min or h")
-    return float(match[1]) * _SECONDS[match[2]]
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if not math.isfinite(seconds):
+        raise InputError(f"{text!r}: not a time; it is beyond all measure")
+    return seconds
 
 
 def format_size(size: float) -> str:

@@ -61,7 +61,7 @@ def _simulate(
 
 @pytest.fixture(scope="session")
 def cluster_of() -> ClusterOf:
-    """Return a function that makes a cluster: 2 servers, one GPU and one NIC of 80 Gb/s (1e10 B/s) without headers each."""
+    """Return a function that makes a cluster: 2 servers with a GPU and a NIC of 80 Gb/s (1e10 B/s) without headers."""
     return _cluster_of
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib
-
 from docs_rows import BARS, Rows
+
 from r2cc_simai.results.report import palette
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ def load_cluster(name: str) -> Cluster:
         path = clusters_dir() / f"{sized[1]}.yml"
         return _build(name, read_yaml(path) | {"servers": int(sized[2])}, name)
     path = Path(name)
-    if path.suffix in (".yml", ".yaml") or path.exists():
+    if path.suffix in (".yml", ".yaml") or path.is_file():
         return _build(path.stem, _with_preset(read_yaml(path), path), str(path))
     raise InputError(
         f"{name!r}: no such cluster; write a preset ({', '.join(preset_names())}), "

@@ -45,6 +45,7 @@ class Server:
     gpu_numa: tuple[int, ...]
     nics: tuple[int, ...]
     link_rate: float
+    link_latency_s: float
     bridge_rate: float
 
 
@@ -131,6 +132,7 @@ def _expand(spec: ClusterSpec) -> tuple[tuple[Server, ...], tuple[Nic, ...]]:
                 gpu_numa=numa,
                 nics=tuple(range(first, len(nics))),
                 link_rate=gbps_to_bytes_per_s(one.intra_server.rate_gbps),
+                link_latency_s=one.intra_server.latency_us * 1e-6,
                 bridge_rate=bridge,
             )
         )

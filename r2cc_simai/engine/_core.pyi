@@ -33,12 +33,12 @@ class Cluster:
         rank_server: Ints,
         rank_numa: Ints,
         rank_link_rate: Doubles,
+        rank_link_latency_s: Doubles,
         bridge_rate: Sequence[float],
         rails_connected: bool,
         backups_per_nic: int,
         base_latency_s: float,
         net_latency_s: float,
-        link_latency_s: float,
         resume_delay_s: float,
         window_chunks: int,
     ) -> None: ...

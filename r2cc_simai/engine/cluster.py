@@ -12,8 +12,7 @@ from r2cc_simai.engine import _core
 def core_cluster(cluster: Cluster) -> _core.Cluster:
     """The cluster as the engine holds it; made once per cluster."""
     transport = cluster.spec.transport
-    link_latency_us = cluster.spec.server.intra_server.latency_us
-    ranks = [(s.index, numa, s.link_rate) for s in cluster.servers for numa in s.gpu_numa]
+    ranks = [(s.index, numa, s.link_rate, s.link_latency_s) for s in cluster.servers for numa in s.gpu_numa]
     return _core.Cluster(
         nics=[
             _core.Nic(
@@ -33,12 +32,12 @@ def core_cluster(cluster: Cluster) -> _core.Cluster:
         rank_server=np.array([r[0] for r in ranks], dtype=np.int64),
         rank_numa=np.array([r[1] for r in ranks], dtype=np.int64),
         rank_link_rate=np.array([r[2] for r in ranks], dtype=np.float64),
+        rank_link_latency_s=np.array([r[3] for r in ranks], dtype=np.float64),
         bridge_rate=[s.bridge_rate for s in cluster.servers],
         rails_connected=cluster.rails_connected,
         backups_per_nic=cluster.spec.failover.backups_per_nic,
         base_latency_s=transport.base_latency_us * 1e-6,
         net_latency_s=transport.step_latency_us * 1e-6,
-        link_latency_s=link_latency_us * 1e-6,
         resume_delay_s=cluster.resume_delay_s,
         window_chunks=transport.window_chunks,
     )

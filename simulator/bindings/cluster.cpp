@@ -24,22 +24,25 @@ void register_cluster(nb::module_& m) {
         .def(
             "__init__",
             [](Cluster* self, std::vector<Nic> nics, const Ints& rank_server, const Ints& rank_numa,
-               const Doubles& rank_link_rate, std::vector<double> bridge_rate, bool rails_connected,
-               int backups_per_nic, double base_latency_s, double net_latency_s, double link_latency_s,
+               const Doubles& rank_link_rate, const Doubles& rank_link_latency_s, std::vector<double> bridge_rate,
+               bool rails_connected, int backups_per_nic, double base_latency_s, double net_latency_s,
                double resume_delay_s, int window_chunks) {
-                same_length(rank_server.size(), {rank_numa.size(), rank_link_rate.size()}, "ranks");
+                same_length(rank_server.size(), {rank_numa.size(), rank_link_rate.size(), rank_link_latency_s.size()},
+                            "ranks");
                 std::vector<Rank> ranks(rank_server.size());
                 for (std::size_t r = 0; r < ranks.size(); ++r)
-                    ranks[r] = {static_cast<int>(rank_server(r)), static_cast<int>(rank_numa(r)), rank_link_rate(r)};
-                Cluster cluster{std::move(nics), std::move(ranks), std::move(bridge_rate), rails_connected,
-                                backups_per_nic, base_latency_s,   net_latency_s,          link_latency_s,
-                                resume_delay_s,  window_chunks};
+                    ranks[r] = {static_cast<int>(rank_server(r)), static_cast<int>(rank_numa(r)), rank_link_rate(r),
+                                rank_link_latency_s(r)};
+                Cluster cluster{std::move(nics), std::move(ranks), std::move(bridge_rate),
+                                rails_connected, backups_per_nic,  base_latency_s,
+                                net_latency_s,   resume_delay_s,   window_chunks};
                 cluster.validate();
                 new (self) Cluster(std::move(cluster));
             },
             nb::kw_only(), nb::arg("nics"), nb::arg("rank_server"), nb::arg("rank_numa"), nb::arg("rank_link_rate"),
-            nb::arg("bridge_rate"), nb::arg("rails_connected"), nb::arg("backups_per_nic"), nb::arg("base_latency_s"),
-            nb::arg("net_latency_s"), nb::arg("link_latency_s"), nb::arg("resume_delay_s"), nb::arg("window_chunks"));
+            nb::arg("rank_link_latency_s"), nb::arg("bridge_rate"), nb::arg("rails_connected"),
+            nb::arg("backups_per_nic"), nb::arg("base_latency_s"), nb::arg("net_latency_s"), nb::arg("resume_delay_s"),
+            nb::arg("window_chunks"));
 }
 
 }  // namespace simai

@@ -20,12 +20,13 @@ void Cluster::validate() const {
     for (const Rank& rank : ranks) {
         if (rank.server < 0 || rank.server >= servers) bad("a rank names a server that does not exist");
         if (!(rank.link_rate > 0)) bad("the rate inside a server must be > 0");
+        if (!(rank.link_latency_s >= 0)) bad("the latency inside a server must be >= 0");
     }
     for (double rate : bridge_rate) {
         if (!(rate > 0)) bad("the rate of a host bridge must be > 0");
     }
     if (backups_per_nic < 1) bad("backups_per_nic must be >= 1");
-    if (!(base_latency_s >= 0) || !(net_latency_s >= 0) || !(link_latency_s >= 0) || !(resume_delay_s >= 0))
+    if (!(base_latency_s >= 0) || !(net_latency_s >= 0) || !(resume_delay_s >= 0))
         bad("latencies and delays must be >= 0");
 }
 

@@ -29,6 +29,7 @@ struct Rank {
     int server = 0;
     int numa = 0;
     double link_rate = kUnlimited;  // to the other GPUs of its server, per direction
+    double link_latency_s = 0;      // one hop to another GPU of its server
 };
 
 struct Cluster {
@@ -39,7 +40,6 @@ struct Cluster {
     int backups_per_nic = 1;          // how many backups share the traffic of a dead NIC
     double base_latency_s = 0;        // before the first byte of a collective moves
     double net_latency_s = 0;         // one hop between servers, first byte in to first byte out
-    double link_latency_s = 0;        // one hop inside a server
     double resume_delay_s = 0;        // detection + notice to the other end + migration
     int window_chunks = 0;            // chunks in flight per connection; 0: no limit
 

@@ -95,7 +95,7 @@ LanePath Hops::path(const Hop& hop, const Lane& lane) const {
         add(ports_.link_out(hop.src), wire_factor_);
         path.senders = path.count;
         add(ports_.link_in(hop.dst), wire_factor_);
-        path.latency_s = cluster_.link_latency_s;
+        path.latency_s = cluster_.ranks[hop.src].link_latency_s;
         return path;
     }
     const Rank& from = cluster_.ranks[hop.src];

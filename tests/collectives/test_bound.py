@@ -1,6 +1,6 @@
 """The lower bound of an AllReduce between servers, in every state and over time.
 
-    T >= max( max_i D / C_i,  2(n-1) D / sum_i C_i )        C_i: payload bandwidth of server i (consistent with OptCC)
+T >= max( max_i D / C_i,  2(n-1) D / sum_i C_i )        C_i: payload bandwidth of server i (consistent with OptCC)
 """
 
 import math
@@ -35,7 +35,10 @@ def test_one_degraded_server(n, x, cluster_of):
     assert all_reduce_bound(cluster_of(servers=n), D, lost(1 - x)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("x", "n", "percent"), [(1 / 8, 8, 1.6), (1 / 8, 64, 0.2), (1 / 4, 16, 1.6), (1 / 2, 8, 14.3), (1 / 2, 32, 3.2), (1 / 2, 64, 1.6)])
+@pytest.mark.parametrize(
+    ("x", "n", "percent"),
+    [(1 / 8, 8, 1.6), (1 / 8, 64, 0.2), (1 / 4, 16, 1.6), (1 / 2, 8, 14.3), (1 / 2, 32, 3.2), (1 / 2, 64, 1.6)],
+)
 def test_the_published_overheads_of_the_bound(x, n, percent, cluster_of):
     """Bound over the fault-free ring, as the table of OptCC has it; at X = 1/2 it is 1/(n-1)."""
     cluster = cluster_of(servers=n)

@@ -37,7 +37,7 @@ def test_as_many_channels_as_the_poorest_server_has_nics(dead):
 
 
 def test_a_channel_starts_at_the_gpu_nearest_to_its_nic():
-    """r7525: mlx5_0 is on the node of GPU 0, mlx5_2 and mlx5_3 on that of GPU 1; h100: each NIC has a GPU of its own."""
+    """r7525: mlx5_0 is on the node of GPU 0, mlx5_2 and mlx5_3 on that of GPU 1; h100: each NIC has its own GPU."""
     assert [server_order(load_cluster("r7525"), nic)[0] for nic in range(3)] == [0, 1, 1]
     assert [server_order(load_cluster("h100"), nic)[0] for nic in range(8, 16)] == list(range(8, 16))
     assert server_order(load_cluster("h100"), 9) == (9, 10, 11, 12, 13, 14, 15, 8)

@@ -31,7 +31,9 @@ PLANS = [
 
 def contributions(schedule):
     """What each rank holds at the end, per byte range: how often it holds the data of each rank."""
-    cuts = np.unique(np.concatenate([[0, schedule.bytes], *([p.lo for p in schedule.passes] + [p.hi for p in schedule.passes])]))
+    cuts = np.unique(
+        np.concatenate([[0, schedule.bytes], *([p.lo for p in schedule.passes] + [p.hi for p in schedule.passes])])
+    )
     held = [[Counter({rank: 1}) for _ in cuts[:-1]] for rank in range(schedule.n_ranks)]
     for one in schedule.passes:
         route = schedule.routes[one.route]

@@ -1,4 +1,4 @@
-"""R2CC-AllReduce by simulation: its overhead, its bytes, its stages (R2CC paper, arXiv 2512.25059; oracles in the docs)."""
+"""R2CC-AllReduce by simulation: its overhead, its bytes, its stages (R2CC paper, arXiv 2512.25059)."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_overhead(n, x, backend, size, points, simulate):
 
 
 def test_up_to_57_percent(simulate):
-    """The published limit at n = 8, X = 1/2 (OptCC paper, arXiv 2606.01680): 2 T(2K) - T(K) cancels the 1/K of stage 2."""
+    """The published limit at n = 8, X = 1/2 (OptCC paper, arXiv 2606.01680); 2 T(2K) - T(K) has no 1/K."""
     size = 2**44
     once, twice = (simulate(uniform(8), f"r2cc-allreduce:k={k}", size, lost={0: 0.5}).elapsed_s for k in (1, 2))
     assert f"{100 * ((2 * twice - once) / healthy(8, size) - 1):.1f}" == "57.1"

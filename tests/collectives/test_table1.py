@@ -1,7 +1,7 @@
 """Table 1 of the R2CC paper (arXiv 2512.25059) to every printed digit, from its equations and by simulation.
 
-    T1 = 2(n-1)/n (1-Y)D/((1-X)B)    T2 = 2(n-2)/(n-1) YD/(XB)    T3 = (1+1/K) YD/((1-X)B)    T(Y) = max(T1,T2) + T3
-    Y* = X(n-1)^2 / (X(n-1)^2 + (1-X)n(n-2))         g(n,X) = (T(X) - T(Y*)) / T(Y*)
+T1 = 2(n-1)/n (1-Y)D/((1-X)B)    T2 = 2(n-2)/(n-1) YD/(XB)    T3 = (1+1/K) YD/((1-X)B)    T(Y) = max(T1,T2) + T3
+Y* = X(n-1)^2 / (X(n-1)^2 + (1-X)n(n-2))         g(n,X) = (T(X) - T(Y*)) / T(Y*)
 """
 
 import csv

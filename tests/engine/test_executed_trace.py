@@ -1,7 +1,7 @@
 """What the chunk backend executed, judged with the bit masks of every byte on every rank.
 
-Exactly-once has to hold on the trace that ran, with a cut at any time: a schedule that is right on paper may still add a
-chunk twice when a sender starts again at its last acknowledged chunk.
+Exactly-once has to hold on the trace that ran, with a cut at any time: a schedule that is right on paper may still add
+a chunk twice when a sender starts again at its last acknowledged chunk.
 """
 
 import numpy as np

@@ -65,7 +65,7 @@ def test_a_dead_nics_traffic_goes_on_over_its_backup(cut, detection, backend, ho
 
 @given(cut=st.floats(0.01, 0.99), detection=st.floats(0, 2))
 def test_without_latency_the_flow_backend_repeats_the_broken_chunk(cut, detection, hot_repair):
-    """Nothing but the chunk under way is without acknowledgement: max(2T - cut, T + d) + (cut * share mod chunk) / B."""
+    """Only the chunk under way is without acknowledgement: max(2T - cut, T + d) + (cut * share mod chunk) / B."""
     broken = cut * SHARE % CHUNK
     assume(1 < broken < CHUNK - 1)
     run = hot_repair(2, detection * T, [down(0, cut * T)], Backend.FLOW)
@@ -75,9 +75,7 @@ def test_without_latency_the_flow_backend_repeats_the_broken_chunk(cut, detectio
 
 @BOTH
 @pytest.mark.parametrize(("latency_us", "chunks_lost"), [(2, 2.44), (4, 4.88), (40, 16)])
-def test_a_rollback_repeats_a_round_trip_but_at_most_the_window(
-    latency_us, chunks_lost, backend, simulate, cluster_of
-):
+def test_a_rollback_repeats_a_round_trip_but_at_most_the_window(latency_us, chunks_lost, backend, simulate, cluster_of):
     """2 * latency * B = 40 kB a 2 us, in chunks of 16 KiB, rounded up to whole chunks; W = 16 chunks.
 
     Repeated bytes show on the counters: total - what a run without a failure moves. The chunk backend counts a chunk
@@ -126,7 +124,7 @@ def test_detection_counts_from_the_failure_not_from_the_start(backend, hot_repai
 
 @BOTH
 def test_a_failure_at_the_very_end_waits_for_the_acknowledgement(backend, hot_repair):
-    """At the instant at which the last byte arrives, its acknowledgement is still to come: T + d, + at most the window."""
+    """At the instant at which the last byte arrives, its acknowledgement is still to come: T + d + at most W."""
     run = hot_repair(2, 0.5 * T, [down(0, T)], backend)
     assert 1.5 * T * (1 - 1e-6) <= run.elapsed_s <= 1.5 * T + LOST * (1 + 1e-6)
 
@@ -270,7 +268,10 @@ def test_a_count_that_is_never_reached_never_comes(backend, hot_repair):
 def test_all_nics_of_a_server_down_is_a_partition(backend, hot_repair):
     """What if node 0 fails (SimAI issue 59): an answer that names the ranks and the NIC, no hang."""
     events = [down(0, 0.2 * T), down(1, 0.4 * T)]
-    with pytest.raises(PartitionedError, match=r"no NIC is left between server\d \(rank \d\) and server\d \(rank \d\) after server0.nic1 went down"):
+    with pytest.raises(
+        PartitionedError,
+        match=r"no NIC is left between server\d \(rank \d\) and server\d \(rank \d\) after server0.nic1 went down",
+    ):
         hot_repair(2, 0.1 * T, events, backend)
 
 

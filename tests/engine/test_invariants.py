@@ -125,7 +125,7 @@ def test_nothing_beats_the_lower_bound(
 )
 @settings(max_examples=25)
 def test_what_is_sent_arrives_and_is_what_the_schedule_moves(
-    servers, rates, size, drawn, strategy, backend, cluster_of, simulate, plan_for
+    servers, rates, size, drawn, strategy, backend, cluster_of, simulate
 ):
     """Sum of payload received = sum of payload sent = 2(n-1) D for rings, + whole repeated windows after a cut."""
     cluster = small_cluster(cluster_of, servers, rates)
@@ -154,7 +154,9 @@ def test_what_is_sent_arrives_and_is_what_the_schedule_moves(
     size=st.integers(1, 8 * MIB),
     latency_us=st.sampled_from([0.0, 5.0]),
 )
-def test_more_bandwidth_never_hurts_a_single_ring(rates, faster, factor, size, latency_us, backend, cluster_of, simulate):
+def test_more_bandwidth_never_hurts_a_single_ring(
+    rates, faster, factor, size, latency_us, backend, cluster_of, simulate
+):
     """One GPU and one NIC a server, NICs of unequal rates: raising any one of them never makes the ring slower."""
 
     def time(values):

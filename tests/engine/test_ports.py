@@ -36,9 +36,7 @@ def test_unequal_ends_use_the_smaller_mtu(backend, simulate, cluster_of):
         "nics": [nic(mtu_bytes=1024, header_bytes=62)],
         "intra_server": {"rate_gbps": 100_000},
     }
-    cluster = cluster_of(
-        server={"nics": [nic(mtu_bytes=4096, header_bytes=62)]}, overrides={"server1": small}
-    )
+    cluster = cluster_of(server={"nics": [nic(mtu_bytes=4096, header_bytes=62)]}, overrides={"server1": small})
     run = simulate(cluster, "ideal", 64 * MIB, backend=backend)
     assert run.bytes.tx == pytest.approx([64 * MIB * (1 + 62 / 1024)] * 2)
 

@@ -114,7 +114,7 @@ def stage1(n: int, x: float, weights: tuple[float, float]) -> float:
     partial ring on XD over the n-1 healthy ports, 2(n-2)/(n-1) times. The one that ends first leaves its share.
     """
     work = [1 - x, x]
-    loads = [{p: 2 * (n - 1) / n for p in range(n)}, {p: 2 * (n - 2) / (n - 1) for p in range(1, n)}]
+    loads = [dict.fromkeys(range(n), 2 * (n - 1) / n), dict.fromkeys(range(1, n), 2 * (n - 2) / (n - 1))]
     capacity = [1 - x] + [1.0] * (n - 1)
     both = solve(capacity, loads, weights=list(weights))
     first = min((0, 1), key=lambda f: work[f] / both[f])

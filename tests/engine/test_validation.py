@@ -108,7 +108,7 @@ def test_a_wrong_binding_is_named(rows, message, backend, cluster_of):
 def test_a_hop_between_isolated_rails_is_refused(backend, cluster_of):
     """NIC 0 of server 0 cannot reach NIC 1 of server 1 where each rail has a switch of its own (nccl issue 2097)."""
     cluster = cluster_of(nics=2, fabric={"kind": "switch-per-rail"})
-    with pytest.raises(InputError, match="server0.nic0 and server1.nic1 are on different rails"):
+    with pytest.raises(InputError, match=r"server0\.nic0 and server1\.nic1 are on different rails"):
         run_schedule(cluster, schedule(), binding_of([(0, 0, 1, 0, 3, 1.0)]), backend=backend)
 
 

@@ -69,7 +69,7 @@ def test_a_failure_at_time_0_is_known_from_the_start(strategy, ratio):
     ("strategy", "later_s"), [("hot-repair", 4.07), ("balance", 3.040), ("r2cc-allreduce:k=4", 2.791)]
 )
 def test_the_iteration_that_is_hit_and_those_after_it(strategy, later_s):
-    """mlx5_2 dies in iteration 3 after 601 MiB of it (log 01): 3.539 s by failover, whatever the strategy, then its plan.
+    """mlx5_2 dies in iteration 3 after 601 MiB of it (log 01): 3.539 s by failover under every strategy, then its plan.
 
     The NIC's counter stands at two whole iterations and 601 MiB when the failure comes.
     """
@@ -121,7 +121,7 @@ def test_two_failures_one_after_the_other():
 
 
 def test_a_slowdown_is_planned_for_once_it_is_known():
-    """r2cc falls back below... a NIC at half its rate from time 0 on: Balance (even) waits for it: 2 T0 of that NIC."""
+    """A NIC at half its rate from time 0 on: the ring goes at its speed, 2 T0 with T0 = 2(4-1)/4 * D/B."""
     cluster = load_cluster("uniformx4").zero_latency()
     result = job("balance", "server0.nic0=0.5@0", cluster=cluster, size=GIB, iterations=2)
     assert result.steady.time_s == pytest.approx(2 * 1.5 * GIB / 50e9, rel=1e-6)
