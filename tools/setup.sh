@@ -50,7 +50,7 @@ install_packages() {
     local packages="$*" command
     command="apt-get update && apt-get install -y --no-install-recommends $packages"
     type -P apt-get >/dev/null || fail "missing: $packages (names as on Debian); install them, then run this again"
-    say "      installing $packages"
+    say "      missing: $packages"
     if ((EUID == 0)); then
         DEBIAN_FRONTEND=noninteractive sh -c "$command" || fail "apt-get could not install: $packages"
     elif sudo -n true 2>/dev/null; then

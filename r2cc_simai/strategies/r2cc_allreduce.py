@@ -58,12 +58,12 @@ class R2ccAllReduce(Strategy):
 
     def _divide(self, request: Request, view: View) -> Division:
         cluster = view.cluster
+        lanes = channel_lanes(cluster, range(len(cluster.servers)), view.alive)  # refuses a server without a NIC
         server = view.degraded()[0]
         lost = view.lost(server)
         ranks = len(cluster.servers[server].ranks)
         y = lost if self.y == "x" else optimal_y(lost, cluster.n_ranks, ranks)
         cut = request.bytes - round(y * request.bytes)
-        lanes = channel_lanes(cluster, range(len(cluster.servers)), view.alive)
         share = [1.0] * len(lanes)
         partial, lost_rates = _partial_lanes(view, server)
         return Division(

@@ -95,7 +95,7 @@ def test_a_killed_sweep_resumes_without_repeating_a_case(tmp_path: Path, monkeyp
 def test_a_case_that_cannot_end_is_reported_and_keeps_the_others(tmp_path: Path) -> None:
     """All NICs of a server down: exit code 3's error, with the finished cases in the folder."""
     content = {"title": "t", "blocks": [SMALL["blocks"][0], dict(SMALL["blocks"][1], failures=["server1@0"])]}
-    with pytest.raises(PartitionedError, match="no NIC is left between .*server1"):
+    with pytest.raises(PartitionedError, match=r"no NIC is left between .*server1"):
         run_sweep(scenario_file(tmp_path, content), tmp_path / "run", workers=1)
     assert len((tmp_path / "run" / "rows.jsonl").read_text().splitlines()) == 8
 

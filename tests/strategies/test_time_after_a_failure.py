@@ -157,7 +157,7 @@ def test_what_a_strategy_does_not_know_is_refused(name, cluster_of):
         parse_strategy(name).plan(Request("all_reduce", (0, 1), MIB), view)
 
 
-@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"ideal"}))
+@pytest.mark.parametrize("name", [*sorted(set(STRATEGIES) - {"ideal"}), "r2cc-allreduce:y=opt"])
 def test_no_nic_left_is_a_partition(name, plan_for, cluster_of):
     """All NICs of server 1 are known to be down."""
     with pytest.raises(PartitionedError, match=r"no NIC (is )?left"):
