@@ -1,5 +1,6 @@
 """`r2cc-simai calibrate`: a cluster's parameters from a healthy sweep."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,20 +95,20 @@ def _print(found: "Calibration", out: Path | None) -> None:
 
 
 def _rows(found: "Calibration") -> "list[Row]":
-    """Simulated before (scenario `calibrate before`) and after beside measured, then the parameters."""
+    """Simulated before (scenario `calibrate before`) and after beside measured, then the parameters.
+
+    A parameter's name is the metric; `ideal` is its value before, `simulated` the fitted one. Its unit is in its name.
+    """
     from r2cc_simai.results import make_row
 
     rows = []
+    row = partial(make_row, cluster=found.cluster.name, pattern="none", strategy="ideal", backend="flow")
     for scenario, times in (("calibrate before", found.before_s), ("calibrate", found.after_s)):
         for point, time_s in zip(found.points, times, strict=True):
             rows.append(
-                make_row(
+                row(
                     scenario=scenario,
-                    cluster=found.cluster.name,
                     workload="all_reduce",
-                    pattern="none",
-                    strategy="ideal",
-                    backend="flow",
                     bytes=point.bytes,
                     metric="time",
                     unit="s",
@@ -117,4 +118,17 @@ def _rows(found: "Calibration") -> "list[Row]":
                     source=found.source + ("" if point.judged else " (outlier)"),
                 )
             )
+    rows += [
+        row(
+            scenario="calibrate",
+            workload="parameter",
+            bytes=0,
+            metric=parameter.name,
+            unit=parameter.name.rsplit("_", 1)[-1],
+            simulated=float(parameter.after),
+            ideal=float(parameter.before),
+            source=found.source,
+        )
+        for parameter in found.parameters
+    ]
     return rows

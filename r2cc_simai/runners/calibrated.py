@@ -91,6 +91,8 @@ def as_file(spec: ClusterSpec, preset: str | None, heading: str) -> str:
     whole: dict[str, Any] = spec.model_dump(exclude_defaults=True)
     data = whole
     if preset is not None:
+        # Merged over the preset key by key, so that a value which equals the default must be written, too.
+        whole = spec.model_dump(exclude_none=True)
         server = {"nics": whole["server"]["nics"], "intra_server": whole["server"]["intra_server"]}
         data = {"preset": preset, "servers": spec.servers, "server": server, "transport": whole["transport"]}
         data |= {"overrides": whole["overrides"]} if spec.overrides else {}

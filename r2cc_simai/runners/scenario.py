@@ -143,7 +143,9 @@ def load_scenario(name: str) -> tuple[str, Scenario]:
     shipped = {path.stem: path for path in scenarios_dir().glob("*.yml")}
     path = shipped.get(name, Path(name))
     if name not in shipped and path.suffix not in (".yml", ".yaml"):
-        raise InputError(f"{name!r}: no such scenario; write one of {', '.join(sorted(shipped))}, or a .yml file")
+        raise InputError(
+            f"{name!r}: no such scenario; write a .yml file, or one that ships: {', '.join(sorted(shipped))}"
+        )
     scenario = validated(Scenario, read_yaml(path), str(path))
     for index, block in enumerate(scenario.blocks):
         _check_block(f"{path}: blocks.{index} ({block.scenario})", block)

@@ -64,7 +64,7 @@ class R2ccAllReduce(Strategy):
         ranks = len(cluster.servers[server].ranks)
         y = lost if self.y == "x" else optimal_y(lost, cluster.n_ranks, ranks)
         cut = request.bytes - round(y * request.bytes)
-        share = [1.0] * len(lanes)
+        share = [min(view.fraction[nic] for nic in lane.values()) for lane in lanes]  # even but for slowed NICs
         partial, lost_rates = _partial_lanes(view, server)
         return Division(
             degraded=server,

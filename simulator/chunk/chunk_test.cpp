@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "chunk/chunk_run.hpp"
@@ -9,7 +10,6 @@ namespace simai {
 namespace {
 
 using doctest::Approx;
-using testing::chain;
 using testing::one_hop;
 using testing::small_cluster;
 
@@ -51,7 +51,8 @@ TEST_CASE("chunk: wherever the cut falls it ends at 1 s + detection, within the 
         CHECK(out.elapsed_s >= 1.3 * (1 - 1e-9));
         CHECK(out.elapsed_s <= 1.3 + 4 * kChunkS);
         CHECK(out.in_payload[2] + out.in_payload[3] == kBytes);
-        for (const std::uint64_t twice : provenance.more()) CHECK(twice == 0);
+        const auto& twice = provenance.more();
+        CHECK(std::all_of(twice.begin(), twice.end(), [](std::uint64_t ranks) { return ranks == 0; }));
     }
 }
 

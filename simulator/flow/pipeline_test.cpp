@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "testing/small_cluster.hpp"
 
 namespace simai {

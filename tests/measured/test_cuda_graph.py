@@ -64,9 +64,7 @@ def test_wrong_elements_a_failed_test_and_a_bad_exit_are_flagged() -> None:
         ("4 ranks: 0 wrong", "8 ranks: 0 wrong", r":17: expected as many ranks as in the log's other runs"),
     ],
 )
-def test_a_log_that_does_not_fit_is_refused_in_one_line(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_a_log_that_does_not_fit_is_refused_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     text = LOG.read_text()
     assert old in text
     path = tmp_path / "run.log"

@@ -100,9 +100,7 @@ def test_wrong_elements_a_failed_test_and_a_bad_exit_are_flagged(tmp_path: Path)
         ("Config: iters", "Config: n", r":22: expected the line 'Config: iters=N"),
     ],
 )
-def test_a_log_that_does_not_fit_is_refused_in_one_line(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_a_log_that_does_not_fit_is_refused_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = edited(tmp_path, old, new)
     with pytest.raises(InputError, match=message) as caught:
         read_log(path)

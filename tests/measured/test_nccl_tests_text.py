@@ -101,9 +101,7 @@ def test_without_a_program_name_a_rootless_reduction_is_known_by_its_bus_bandwid
 
 
 def test_without_a_program_name_a_gather_is_not_guessed(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"run\.log:11: expected the program's name \(such as all_reduce_perf\)"
-    ):
+    with pytest.raises(InputError, match=r"run\.log:11: expected the program's name \(such as all_reduce_perf\)"):
         read_log(edited(tmp_path, "all_gather_perf", "", source="per_iteration_21_columns.log"))
 
 
@@ -124,16 +122,11 @@ def test_a_failed_nic_may_be_given_by_its_index(tmp_path: Path) -> None:
 
 
 def test_a_degraded_run_that_names_no_nic_is_flagged(tmp_path: Path) -> None:
-    (run,) = read_log(
-        edited(tmp_path, "R2CC_MODE=0", "R2CC_MODE=2 R2CC_FAILED_HCA=", source="healthy_13_columns.log")
-    )
+    (run,) = read_log(edited(tmp_path, "R2CC_MODE=0", "R2CC_MODE=2 R2CC_FAILED_HCA=", source="healthy_13_columns.log"))
     assert run.failed == FailedNic(1, "hca1"), "the last value of a variable counts"
     path = tmp_path / "none.log"
     path.write_text(
-        (DATA / "healthy_13_columns.log")
-        .read_text()
-        .replace("R2CC_MODE=0", "R2CC_MODE=2")
-        .replace("FAILED_HCA", "X")
+        (DATA / "healthy_13_columns.log").read_text().replace("R2CC_MODE=0", "R2CC_MODE=2").replace("FAILED_HCA", "X")
     )
     (run,) = read_log(path)
     assert run.failed is None
@@ -175,9 +168,7 @@ def test_a_degraded_run_that_names_no_nic_is_flagged(tmp_path: Path) -> None:
         ("busbw  #wrong     time", "busbw     time", r":14: expected the columns size count type redop root"),
     ],
 )
-def test_a_log_that_does_not_fit_is_refused_in_one_line(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_a_log_that_does_not_fit_is_refused_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = edited(tmp_path, old, new)
     if "NCCL_IB_HCA=a,b" in new:
         path.write_text(path.read_text().replace("R2CC_FAILED_HCA=hca1", "R2CC_FAILED_HCA=hca7"))
@@ -198,9 +189,7 @@ def test_a_log_cut_short_before_the_end_of_its_table_is_refused(tmp_path: Path, 
     lines = (DATA / "healthy_13_columns.log").read_text().splitlines()[:n_lines]
     path = tmp_path / "short.log"
     path.write_text("\n".join(lines))
-    with pytest.raises(
-        InputError, match=rf"short\.log:{n_lines}: expected the table of nccl-tests and its last line"
-    ):
+    with pytest.raises(InputError, match=rf"short\.log:{n_lines}: expected the table of nccl-tests and its last line"):
         read_log(path)
 
 
@@ -225,7 +214,5 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     lines = (DATA / "per_iteration_21_columns.log").read_text().splitlines(keepends=True)
     path = tmp_path / "rows.log"
     path.write_text("".join(line for line in lines if not line.startswith("     1048576")))
-    with pytest.raises(
-        InputError, match=r"rows\.log:13: expected a row of results before the end of the table"
-    ):
+    with pytest.raises(InputError, match=r"rows\.log:13: expected a row of results before the end of the table"):
         read_log(path)

@@ -78,9 +78,7 @@ def test_one_outlier_of_the_healthy_sweep_is_marked() -> None:
 
 
 def test_an_unknown_table_is_refused_with_the_names_of_those_there_are() -> None:
-    with pytest.raises(
-        InputError, match="table9: no such table of published figures; there are figure7_r2cc, "
-    ):
+    with pytest.raises(InputError, match="table9: no such table of published figures; there are figure7_r2cc, "):
         published.load("table9")
 
 

@@ -21,9 +21,7 @@ def test_an_empty_file(tmp_path: Path, content: bytes) -> None:
         read_log(path)
 
 
-@pytest.mark.parametrize(
-    "content", [b"\x7fELF\x00\xff\xfe\n\x80", b"hello\nworld\n", b"[1, 2]", b"a,b\n1,2\n"]
-)
+@pytest.mark.parametrize("content", [b"\x7fELF\x00\xff\xfe\n\x80", b"hello\nworld\n", b"[1, 2]", b"a,b\n1,2\n"])
 def test_garbage(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "garbage.log"
     path.write_bytes(content)

@@ -117,16 +117,12 @@ def _r7525() -> list[Row]:
     for k in (1, 2, 4, 8, 16):
         time = 2.028 * (1 + 0.3 * (1 + 1 / k))
         rows.append(
-            _row(
-                **down, scenario="r7525-r2cc", strategy=f"r2cc-allreduce:k={k}", simulated=time, measured=time
-            )
+            _row(**down, scenario="r7525-r2cc", strategy=f"r2cc-allreduce:k={k}", simulated=time, measured=time)
         )
     rows.append(_row(**cut, metric="time_cut", simulated=3.55, measured=3.539))
     for nic, count in (("mlx5_0", 4391436288), ("mlx5_2", 630194176), ("mlx5_3", 2424307712)):
         metric = f"rx_bytes[server0.{nic}]"
-        rows.append(
-            _row(**{**cut, "ideal": None}, metric=metric, unit="B", simulated=count * 1.002, measured=count)
-        )
+        rows.append(_row(**{**cut, "ideal": None}, metric=metric, unit="B", simulated=count * 1.002, measured=count))
     return rows
 
 

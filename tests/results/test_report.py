@@ -25,9 +25,7 @@ OWN_SECTIONS = [
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory, paper_rows):
-    return build_report(
-        paper_rows, tmp_path_factory.mktemp("report"), "Cost of failures", {"a": 1.5, "b": 0.25}
-    )
+    return build_report(paper_rows, tmp_path_factory.mktemp("report"), "Cost of failures", {"a": 1.5, "b": 0.25})
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +139,7 @@ class References(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
-        self.links += [
-            value for name, value in attrs if name in ("src", "href", "xlink:href", "data", "action")
-        ]
+        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href", "data", "action")]
         self.ids += [value for name, value in attrs if name == "id"]
 
 

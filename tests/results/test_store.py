@@ -62,9 +62,7 @@ def test_the_csv_is_the_same_byte_for_byte_in_whatever_order_cases_finish(tmp_pa
 
 def test_wall_times_stand_in_a_file_of_their_own(tmp_path, rows_of):
     run(tmp_path, rows_of, CASES, wall_s=0.25)
-    assert (tmp_path / "timings.csv").read_text() == "case,wall_s\n" + "".join(
-        f"{c},0.250000\n" for c in CASES
-    )
+    assert (tmp_path / "timings.csv").read_text() == "case,wall_s\n" + "".join(f"{c},0.250000\n" for c in CASES)
 
 
 def test_resuming_gives_back_the_rows_exactly(tmp_path, rows_of):

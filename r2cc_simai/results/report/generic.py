@@ -11,6 +11,9 @@ from r2cc_simai.results.table import Row
 MANY = 8
 """From more cases than this on, overheads are shown as medians and ranges over the cases."""
 
+FEW = 3
+"""Up to this many cases each has a finding of its own."""
+
 Case = tuple[str, str, str, str]
 """Cluster, workload, pattern, backend."""
 
@@ -138,18 +141,26 @@ def _telling(metrics: Sequence[str]) -> str:
 
 
 def _findings(scenario: str, cases: dict[Case, list[Row]]) -> list[str]:
-    gathered = _by_strategy(_overheads(own) for own in cases.values())
-    worst = {strategy: max(values) for strategy, values in gathered.items()}
-    worst.pop("ideal", None)
+    """Return a sentence a case, or one on the largest overheads where there are many cases."""
+    metrics = [row.metric for own in cases.values() for row in own if row.overhead_pct is not None]
+    if not metrics:
+        return []
+    what = f"{labels.metric_name(_telling(metrics))}, overhead over the healthy cluster"
+    if len(cases) > FEW:
+        gathered = _by_strategy(_overheads(own) for own in cases.values())
+        worst = {strategy: max(values) for strategy, values in gathered.items()}
+        return _sentence(f"{scenario}: {what}, each strategy's largest of {len(cases)} cases", worst)
     texts = []
-    if worst:
-        ordered = sorted(worst.items(), key=lambda item: item[1])
-        listed = ", ".join(f"{labels.strategy_name(s)} {units.percent(v)}" for s, v in ordered)
-        over = f" (the largest of {len(cases)} cases)" if len(cases) > 1 else ""
-        metrics = [row.metric for own in cases.values() for row in own if row.overhead_pct is not None]
-        what = f"{labels.metric_name(_telling(metrics))}, overhead over the healthy cluster{over}"
-        texts.append(f"{scenario}: {what}: {listed}.")
+    for case, own in cases.items():
+        which = f" ({_case_name(case, cases)})" if len(cases) > 1 else ""
+        texts += _sentence(f"{scenario}{which}: {what}", _overheads(own))
     return texts
+
+
+def _sentence(head: str, overheads: dict[str, float]) -> list[str]:
+    ordered = sorted((v, s) for s, v in overheads.items() if s != "ideal")
+    listed = ", ".join(f"{labels.strategy_name(s)} {units.percent(v)}" for v, s in ordered)
+    return [f"{head}: {listed}."] if listed else []
 
 
 def _strategies(rows: Iterable[Row]) -> list[str]:
