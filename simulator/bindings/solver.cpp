@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+
 #include "bindings/arrays.hpp"
 #include "bindings/register.hpp"
 
@@ -24,7 +26,8 @@ std::vector<double> max_min(const std::vector<double>& capacity, const Ints& off
                 throw std::invalid_argument("loads: no such port, or an amount that is not > 0");
             loads[f].push_back({static_cast<int>(ports(k)), amounts(k)});
         }
-        if (!(weights(f) > 0) || !(caps(f) >= 0)) throw std::invalid_argument("flows: weight > 0 and cap >= 0 wanted");
+        if (!(weights(f) > 0) || !std::isfinite(weights(f)) || !(caps(f) >= 0))
+            throw std::invalid_argument("flows: weight > 0 and cap >= 0 wanted");
         flows[f] = {weights(f), caps(f), &loads[f]};
     }
     MaxMinSolver solver(static_cast<int>(capacity.size()));

@@ -65,6 +65,7 @@ class ChunkEngine {
     void on_detected(int nic);
     void roll_back(int connection);
     void unreserve(int connection);
+    void stretch(int connection, double factor);
     void free_ports(const Connection& connection);
     void rebind(int hop);
     void retire(int connection, std::vector<Entry>& entries);
@@ -79,7 +80,11 @@ class ChunkEngine {
         out_.status = status;
         out_.reason = std::move(reason);
     }
-    static Ps ps(double seconds) { return static_cast<Ps>(std::llround(seconds * kPsPerSecond)); }
+    // Times beyond the range of the clock stay at its end, which no run reaches.
+    static Ps ps(double seconds) { return static_cast<Ps>(std::llround(std::min(seconds * kPsPerSecond, 9e18))); }
+    Ps later(Ps time, double factor) const {
+        return now_ + static_cast<Ps>(std::llround(static_cast<double>(time - now_) * factor));
+    }
     double now_s() const { return static_cast<double>(now_) / kPsPerSecond; }
     Outcome finish();
 

@@ -29,11 +29,16 @@ void ChunkEngine::on_nic_event(int id) {
         return;
     }
     ++nic_version_[event.nic];
-    for (const int p : {ports_.nic_out(event.nic), ports_.nic_in(event.nic)}) port_[p].fraction = event.fraction;
+    const double slower = port_[ports_.nic_out(event.nic)].fraction / event.fraction;
+    for (const int p : {ports_.nic_out(event.nic), ports_.nic_in(event.nic)}) {
+        port_[p].fraction = event.fraction;
+        if (slower > 1 && port_[p].busy_until > now_) port_[p].busy_until = later(port_[p].busy_until, slower);
+    }
     for (int c = 0; c < n; ++c) {
         if (!connection_[c].lane.uses(event.nic)) continue;
         if (connection_[c].up) {
             unreserve(c);
+            if (slower > 1) stretch(c, slower);
         } else {
             // Its chunks go out again from the last acknowledged one, unless they have moved to another NIC.
             const std::vector<int>& live = of_hop_[connection_[c].hop];
@@ -78,6 +83,23 @@ void ChunkEngine::unreserve(int id) {
         ChunkPort& p = port_[c.path.use[i].port];
         const Ps last = keep > c.delivered ? c.queue[keep - 1].time - (sender ? c.latency : 0) : now_;
         if (c.exclusive) p.busy_until = std::max(now_, last);
+    }
+}
+
+// What is under way on a port that has become slower takes longer from now on.
+void ChunkEngine::stretch(int id, double factor) {
+    Connection& c = connection_[id];
+    if (c.delivered == c.sent) return;
+    ++c.epoch;
+    for (std::uint64_t k = c.delivered; k < c.sent; ++k) {
+        const Ps sent = c.queue[k].time - c.latency;
+        if (sent > now_) c.queue[k].time = later(sent, factor) + c.latency;
+        queue_.push(c.queue[k].time, ChunkEvent::kDelivered, static_cast<std::uint32_t>(id), c.epoch);
+    }
+    if (!c.exclusive) return;
+    for (int i = 0; i < c.path.count; ++i) {
+        ChunkPort& p = port_[c.path.use[i].port];
+        p.busy_until = std::max(p.busy_until, c.queue[c.sent - 1].time - (i < c.path.senders ? c.latency : 0));
     }
 }
 

@@ -144,7 +144,8 @@ def test_sizes_that_do_not_divide(size: int) -> None:
 )
 def test_both_backends_agree_where_nothing_breaks(name: str, size: int, strategy: str, left: float) -> None:
     """T(chunk) = T(flow) within 1% when a NIC has a part of its rate from the start: for rings at any size, for the
-    pipelined stages of R2CC-AllReduce where chunks are small against the buffer."""
+    pipelined stages of R2CC-AllReduce where chunks are small against the buffer. 2% on the r7525, whose token buckets
+    run dry in mid-collective: flow sees their average use, chunk every gap between two chunks."""
     cluster = load_cluster(name)
     if strategy.startswith("r2cc") and 2**20 < size < 2**30:
         size = 2**30
@@ -154,7 +155,7 @@ def test_both_backends_agree_where_nothing_breaks(name: str, size: int, strategy
         run(core_cluster(cluster), plan.schedule.core, plan.binding.core, events)
         for run in (_core.run_flow, _core.run_chunk)
     )
-    assert flow.elapsed_s == pytest.approx(chunk.elapsed_s, rel=0.01)
+    assert flow.elapsed_s == pytest.approx(chunk.elapsed_s, rel=0.02 if name == "r7525" else 0.01)
     assert flow.in_payload == pytest.approx(chunk.in_payload, abs=1)
 
 

@@ -161,7 +161,9 @@ def test_the_command_prints_before_and_after_and_writes_the_cluster(write_sweep,
 def test_json_holds_the_times_before_and_after(write_sweep, capsys):
     assert run(["calibrate", "--json", str(write_sweep(SIZES))]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert [row["scenario"] for row in rows] == ["calibrate before"] * len(SIZES) + ["calibrate"] * len(SIZES)
+    times = [row for row in rows if row["workload"] == "all_reduce"]
+    assert [row["scenario"] for row in times] == ["calibrate before"] * len(SIZES) + ["calibrate"] * len(SIZES)
+    assert {row["metric"] for row in rows if row["workload"] == "parameter"} >= {"rate_gbps", "base_latency_us"}
 
 
 @pytest.mark.usefixtures("quick")
