@@ -31,7 +31,7 @@ def build(rows: Sequence[Row]) -> Section:
         runs.setdefault(_run(row), []).append(row)
     measured = {run: own for run, own in runs.items() if any(r.measured is not None for r in own)} or runs
     shown = dict(list(measured.items())[:MOST])
-    ordered = [row for own in runs.values() for row in own]
+    ordered = [row for own in measured.values() for row in own if row.measured is not None] or rows
     leading = (comparison.STRATEGY, comparison.PATTERN, comparison.METRIC, comparison.BACKEND)
     return Section(
         SLUG,

@@ -10,13 +10,14 @@ SLUG = "r7525-cut"
 
 
 def claims(row: Row) -> bool:
-    """Claim the metric `time_cut` of the scenarios `r7525-*`."""
-    return row.scenario.startswith("r7525-") and row.metric == "time_cut" and bool(row.simulated)
+    """Claim the metric `time_cut` of the scenarios `r7525-*`, and the times before and after of `r7525-cut`."""
+    beside = row.scenario == "r7525-cut" and row.metric in ("time", "time_first")
+    return row.scenario.startswith("r7525-") and (row.metric == "time_cut" or beside) and bool(row.simulated)
 
 
 def build(rows: Sequence[Row]) -> Section:
     """Return the section: bars and a table, a row a cut."""
-    ordered = sorted(rows, key=_order)
+    ordered = sorted((row for row in rows if row.metric == "time_cut"), key=_order)
     suffix = comparison.backend_suffix(ordered)
     return Section(
         SLUG,

@@ -20,7 +20,8 @@ _HEIGHT = 3.4
 
 def claims(row: Row) -> bool:
     """Claim the times of the scenarios `r7525-balance`, `r7525-r2cc` and their like."""
-    return row.scenario.startswith("r7525-") and row.metric in ("time", "time_first") and bool(row.simulated)
+    ours = row.scenario.startswith("r7525-") and not row.scenario.startswith("r7525-cut")
+    return ours and row.metric in ("time", "time_first") and bool(row.simulated)
 
 
 def build(rows: Sequence[Row]) -> Section:
