@@ -4,7 +4,7 @@ A channel enters and leaves every server through one NIC. Inside a server it sta
 visits the others in order, so a flat ring crosses each server's border once per channel and direction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -75,10 +75,35 @@ def server_order(cluster: Cluster, nic: int) -> tuple[int, ...]:
     return _orders(cluster)[nic]
 
 
-def ring_route(cluster: Cluster, lane: Lane) -> Int:
-    """Ranks of a flat ring over the servers of a lane, server after server."""
+def ring_route(cluster: Cluster, lane: Lane, members: Collection[int] | None = None) -> Int:
+    """Ranks of a flat ring over the servers of a lane, server after server; only `members` where they are given."""
     orders = _orders(cluster)
-    return np.array([rank for nic in lane.values() for rank in orders[nic]], dtype=np.int64)
+    ranks = [rank for nic in lane.values() for rank in orders[nic] if members is None or rank in members]
+    return np.array(ranks, dtype=np.int64)
+
+
+def spread_rows(
+    cluster: Cluster, channel: int, route: Int, lane: Lane, alive: NDArray[np.bool_], *, cyclic: bool
+) -> list[Row]:
+    """As `lane_rows`, but a hop at whose ends NICs are dead goes evenly over all NIC pairs that work.
+
+    Several communicators that each own a rail so share what a dead NIC of their server costs, each the same part.
+
+    Raises:
+        PartitionedError: two servers have no pair of NICs left.
+    """
+    rows: list[Row] = []
+    for row in lane_rows(cluster, channel, route, lane, cyclic=cyclic):
+        ends = cluster.nics[row[3]].server, cluster.nics[row[4]].server
+        whole = all(alive[nic] for server in ends for nic in cluster.servers[server].nics)
+        pairs = [(row[3], row[4])] if whole else _working_pairs(cluster, *ends, alive)
+        rows += [(*row[:3], src, dst, 1.0 / len(pairs)) for src, dst in pairs]
+    return rows
+
+
+def _working_pairs(cluster: Cluster, src: int, dst: int, alive: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    lanes = channel_lanes(cluster, (src, dst), alive)
+    return [(lane[src], lane[dst]) for lane in lanes]
 
 
 def lane_rows(cluster: Cluster, channel: int, route: Int, lane: Lane, *, cyclic: bool) -> list[Row]:

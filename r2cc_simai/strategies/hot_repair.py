@@ -9,7 +9,7 @@ from r2cc_simai.engine import _core
 from r2cc_simai.engine.cluster import core_cluster
 from r2cc_simai.errors import PartitionedError
 from r2cc_simai.strategies.base import Plan, Request, Strategy
-from r2cc_simai.strategies.rings import even, healthy_lanes, require_all_reduce, ring_plan
+from r2cc_simai.strategies.rings import even, own_lanes, require_all_reduce, ring_plan
 
 
 def migrated(binding: Binding, view: View) -> Binding:
@@ -37,6 +37,6 @@ class HotRepair(Strategy):
     def plan(self, request: Request, view: View) -> Plan:
         """Flat rings over all NICs, those of dead NICs on their backups."""
         require_all_reduce(request, view.cluster, self.name)
-        lanes = healthy_lanes(view.cluster)
+        lanes = own_lanes(request, view.cluster)
         plan = ring_plan(request, view, lanes, even(request, lanes))
         return replace(plan, binding=migrated(plan.binding, view))

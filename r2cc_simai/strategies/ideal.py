@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from r2cc_simai.cluster.view import View
 from r2cc_simai.strategies.base import Plan, Request, Strategy
-from r2cc_simai.strategies.rings import even, healthy_lanes, require_all_reduce, ring_plan
+from r2cc_simai.strategies.rings import even, own_lanes, require_all_reduce, ring_plan
 
 
 @dataclass(frozen=True)
@@ -18,5 +18,5 @@ class Ideal(Strategy):
     def plan(self, request: Request, view: View) -> Plan:
         """Flat rings over all NICs."""
         require_all_reduce(request, view.cluster, self.name)
-        lanes = healthy_lanes(view.cluster)
+        lanes = own_lanes(request, view.cluster)
         return ring_plan(request, view, lanes, even(request, lanes))

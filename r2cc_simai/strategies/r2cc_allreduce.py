@@ -12,7 +12,7 @@ from r2cc_simai.collectives.r2cc_allreduce import Division, add_r2cc_allreduce, 
 from r2cc_simai.errors import InputError
 from r2cc_simai.strategies.balance import Balance
 from r2cc_simai.strategies.base import Plan, Request, Strategy
-from r2cc_simai.strategies.rings import builder_for, in_proportion, require_all_reduce
+from r2cc_simai.strategies.rings import builder_for, in_proportion, require_all_reduce, require_whole_cluster
 
 SMALLEST = 16 * 2**20  # bytes: below, R2CC's authors fall back to Balance
 
@@ -32,6 +32,7 @@ class R2ccAllReduce(Strategy):
     def plan(self, request: Request, view: View) -> Plan:
         """Both stages; Balance where nothing is lost, the buffer is small, or several servers are degraded."""
         require_all_reduce(request, view.cluster, self.name)
+        require_whole_cluster(request, view.cluster, self.name)
         if not view.degraded():
             return Balance().plan(request, view)
         reason = self._stands_back(request, view)

@@ -7,8 +7,8 @@ import numpy as np
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.binding import Row, binding_of
-from r2cc_simai.collectives.channels import Lane, channel_lanes
-from r2cc_simai.collectives.ring_allreduce import add_rings
+from r2cc_simai.collectives.channels import Lane, channel_lanes, lane_rows, server_of_rank, server_order
+from r2cc_simai.collectives.ring_allreduce import Bind, add_rings
 from r2cc_simai.collectives.schedule import ScheduleBuilder, pieces
 from r2cc_simai.errors import InputError
 from r2cc_simai.strategies.base import Plan, Request
@@ -18,12 +18,29 @@ def require_all_reduce(request: Request, cluster: Cluster, strategy: str) -> Non
     """Refuses what the ring plans do not know.
 
     Raises:
-        InputError: another collective, or a group that is not the whole cluster.
+        InputError: another collective, or a group with ranks that the cluster does not have.
     """
     if request.op != "all_reduce":
         raise InputError(f"strategy {strategy}: {request.op} is not known; only all_reduce is")
-    if request.group != tuple(range(cluster.n_ranks)):
+    if not request.group or min(request.group) < 0 or max(request.group) >= cluster.n_ranks:
+        raise InputError(f"strategy {strategy}: a group names ranks from 0 to {cluster.n_ranks - 1} of {cluster.name}")
+    if len(set(request.group)) < len(request.group):
+        raise InputError(f"strategy {strategy}: a rank stands twice in the group")
+
+
+def require_whole_cluster(request: Request, cluster: Cluster, strategy: str) -> None:
+    """Refuses a group that is not all ranks.
+
+    Raises:
+        InputError: ranks are missing.
+    """
+    if len(request.group) != cluster.n_ranks:
         raise InputError(f"strategy {strategy}: the group must be all {cluster.n_ranks} ranks of {cluster.name}")
+
+
+def is_whole(request: Request, cluster: Cluster) -> bool:
+    """Whether the group is every rank of the cluster."""
+    return len(request.group) == cluster.n_ranks
 
 
 def builder_for(request: Request, cluster: Cluster) -> ScheduleBuilder:
@@ -36,16 +53,32 @@ def builder_for(request: Request, cluster: Cluster) -> ScheduleBuilder:
     )
 
 
-def healthy_lanes(cluster: Cluster) -> list[Lane]:
-    """The channels of a cluster without failures."""
-    return channel_lanes(cluster, range(len(cluster.servers)), np.ones(len(cluster.nics), dtype=bool))
+def servers_of(request: Request, cluster: Cluster) -> list[int]:
+    """Numbers of the servers on which the group has ranks."""
+    return sorted({int(server_of_rank(cluster)[rank]) for rank in request.group})
 
 
-def ring_plan(request: Request, view: View, lanes: Sequence[Lane], bounds: Sequence[int]) -> Plan:
-    """Flat rings, lane i on the bytes bounds[i]:bounds[i+1]."""
+def own_lanes(request: Request, cluster: Cluster) -> list[Lane]:
+    """The channels of a group on the healthy cluster: the rails whose NICs are nearest to its GPUs.
+
+    A communicator over all GPUs has them all; with tensor parallelism inside the servers, each of the data-parallel
+    groups across them has the rail of its GPUs. A group without a rail of its own uses all.
+    """
+    healthy = np.ones(len(cluster.nics), dtype=bool)
+    lanes = channel_lanes(cluster, servers_of(request, cluster), healthy)
+    members = set(request.group)
+    own = [lane for lane in lanes if all(server_order(cluster, nic)[0] in members for nic in lane.values())]
+    return own or lanes
+
+
+def ring_plan(
+    request: Request, view: View, lanes: Sequence[Lane], bounds: Sequence[int], bind: Bind = lane_rows
+) -> Plan:
+    """Flat rings over the group, lane i on the bytes bounds[i]:bounds[i+1]; `bind` makes their binding rows."""
     builder = builder_for(request, view.cluster)
     rows: list[Row] = []
-    add_rings(builder, view.cluster, lanes, bounds, rows)
+    members = None if is_whole(request, view.cluster) else frozenset(request.group)
+    add_rings(builder, view.cluster, lanes, bounds, rows, members=members, bind=bind)
     return Plan(builder.build(), binding_of(rows))
 
 

@@ -149,12 +149,20 @@ def test_r2cc_with_more_chunks_than_bytes(cluster_of, plan_for):
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_what_a_strategy_does_not_know_is_refused(name, cluster_of):
-    """Another collective, or a group that is not the whole cluster."""
+    """Another collective, or a group with ranks that do not exist or stand twice."""
     view = View.healthy(cluster_of(servers=3))
-    with pytest.raises(InputError, match="all_gather is not known"):
-        parse_strategy(name).plan(Request("all_gather", (0, 1, 2), MIB), view)
+    with pytest.raises(InputError, match="scan is not known"):
+        parse_strategy(name).plan(Request("scan", (0, 1, 2), MIB), view)
+    with pytest.raises(InputError, match="ranks from 0 to 2"):
+        parse_strategy(name).plan(Request("all_reduce", (0, 3), MIB), view)
+    with pytest.raises(InputError, match="stands twice"):
+        parse_strategy(name).plan(Request("all_reduce", (0, 1, 1), MIB), view)
+
+
+def test_r2cc_needs_the_whole_cluster(cluster_of):
+    """Its stages are planned for all ranks of all servers."""
     with pytest.raises(InputError, match="all 3 ranks"):
-        parse_strategy(name).plan(Request("all_reduce", (0, 1), MIB), view)
+        parse_strategy("r2cc-allreduce").plan(Request("all_reduce", (0, 1), MIB), View.healthy(cluster_of(servers=3)))
 
 
 @pytest.mark.parametrize("name", [*sorted(set(STRATEGIES) - {"ideal"}), "r2cc-allreduce:y=opt"])
