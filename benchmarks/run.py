@@ -135,23 +135,13 @@ def _cpu_model() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def show(results: list[Measured]) -> None:
-    """Prints the table."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+def print_table(results: list[Measured]) -> None:
+    """Prints a line per case, and what the cases include."""
+    from r2cc_simai.cli import show
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("case", no_wrap=True)
-    for heading in ("clock", "median", "range", "target", "", "peak (MiB)"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("remark", no_wrap=True)
-    for result in results:
-        table.add_row(*_cells(result))
-    console = Console()
-    console.width = max(console.width, 150)
-    console.print(table)
-    console.print(f"\n{NOTES}", highlight=False)
+    columns = ("case", "clock", "median", "range", "target", "", "peak (MiB)", "remark")
+    show.table("speed and peak memory", columns, [_cells(result) for result in results], text=2)
+    print(NOTES)
 
 
 def _cells(result: Measured) -> list[str]:
@@ -196,7 +186,7 @@ def main() -> None:
     if arguments.json:
         print(json.dumps(report, indent=1))
     else:
-        show(results)
+        print_table(results)
 
 
 if __name__ == "__main__":
