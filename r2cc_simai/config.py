@@ -57,8 +57,8 @@ def validated(model: type[M], data: Mapping[str, Any], source: str) -> M:
 def _first_line(model: type[BaseModel], error: ValidationError) -> str:
     # A key that nobody knows explains one that is missing, so it is told first.
     first = min(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
-    loc = first["loc"]
-    key = ".".join(str(part) for part in loc)
+    loc, tagged = first["loc"], _without_tags(model, first["loc"])
+    key = ".".join(str(part) for part in tagged)
     if first["type"] == "extra_forbidden":
         allowed = _keys_at(model, loc[:-1])
         near = difflib.get_close_matches(str(loc[-1]), allowed, n=1, cutoff=0.4)
@@ -76,20 +76,33 @@ def _first_line(model: type[BaseModel], error: ValidationError) -> str:
 
 def _keys_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     """Keys that are allowed at a place of the file, found by walking the model along it."""
-    current: type[BaseModel] = model
+    return sorted(_walk(model, loc)[0].model_fields)
+
+
+def _without_tags(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """A place of the file as its writer knows it: pydantic adds the tag of a section that comes in several kinds."""
+    return _walk(model, loc)[1]
+
+
+def _walk(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[BaseModel], tuple[int | str, ...]]:
+    current, kinds, seen = model, [model], list[int | str]()
     for part in loc:
+        tagged = [kind for kind in kinds if len(kinds) > 1 and _has_tag(kind, part)]
+        if tagged:
+            current, kinds = tagged[0], tagged
+            continue
+        seen.append(part)
         if isinstance(part, str) and part in current.model_fields:
-            found = _model_in(current.model_fields[part].annotation)
-            if found is not None:
-                current = found
-    return sorted(current.model_fields)
+            kinds = _models_in(current.model_fields[part].annotation) or kinds
+            current = kinds[0]
+    return current, tuple(seen)
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _has_tag(kind: type[BaseModel], part: int | str) -> bool:
+    return any(part in get_args(field.annotation) for field in kind.model_fields.values())
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for inner in get_args(annotation):
-        found = _model_in(inner)
-        if found is not None:
-            return found
-    return None
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models_in(inner)]

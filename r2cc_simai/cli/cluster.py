@@ -7,6 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from r2cc_simai.cluster.model import Cluster
+    from r2cc_simai.cluster.spec import LinkEventSpec, ProbesSpec, RetryTimeoutSpec
 
 app = typer.Typer(help="Show clusters.", no_args_is_help=False)
 
@@ -63,7 +64,7 @@ def _constants(one: "Cluster") -> Iterator[tuple[str, str]]:
         f"up to {transport.ll_threshold_kib:g} KiB, {transport.ll_wire_factor:g} B per payload byte",
     )
     failover = spec.failover
-    yield "failure detection", f"{failover.detection_ms:g} ms"
+    yield "failure detection", f"{failover.delay_ms:g} ms" + _mechanism(failover.detection)
     yield "notice to the other end", f"{failover.notify_ms:g} ms"
     yield "migration", f"{failover.migrate_ms:g} ms"
     yield "backups per NIC", str(failover.backups_per_nic)
@@ -71,6 +72,14 @@ def _constants(one: "Cluster") -> Iterator[tuple[str, str]]:
     yield "first collective", f"{costs.first_collective_s:g} s once"
     yield "communicator split", f"{costs.communicator_split_s:g} s each"
     yield "graph capture", f"{costs.graph_capture_s * 1e3:g} ms each"
+
+
+def _mechanism(detection: "RetryTimeoutSpec | LinkEventSpec | ProbesSpec | None") -> str:
+    if detection is None:
+        return ""
+    hidden = {"mechanism"} | ({"phase", "seed"} if getattr(detection, "phase", "worst") == "worst" else set())
+    keys = detection.model_dump(exclude=hidden)
+    return f" ({detection.mechanism}: {', '.join(f'{key} {value}' for key, value in keys.items())})"
 
 
 def _kinds(one: "Cluster") -> Iterator[tuple[str, int]]:

@@ -1,5 +1,6 @@
 """`r2cc-simai coll`: nccl-tests, simulated, while NICs fail."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,7 +28,14 @@ def coll(
     cudagraph: Annotated[
         int, typer.Option("-G", "--cudagraph", help="Above 0: replay CUDA graphs; a new plan is captured.")
     ] = 0,
-    collective: Annotated[str, typer.Option("--collective", help="Which collective runs.")] = "all_reduce",
+    collective: Annotated[
+        str,
+        typer.Option(
+            "--collective",
+            help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv.",
+        ),
+    ] = "all_reduce",
+    root: Annotated[int, typer.Option("-r", "--root", help="Rank where a broadcast starts and a reduce ends.")] = 0,
     cluster: Annotated[
         str, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file (see 'cluster list').")
     ] = "r7525",
@@ -64,22 +72,30 @@ def coll(
     sizes = coll_input.sizes(minbytes, maxbytes, stepfactor, element)
     coll_input.check_iterations(iters, warmup_iters)
     engine = coll_input.backend(backend)
+    what = coll_input.operation(collective)
     strategies = [parse_strategy(text) for text in strategy or ("balance",)]
     where = load_cluster(cluster)
     where = where.zero_latency() if zero_latency else where
+    coll_input.check_root(root, where.n_ranks)
     timeline = parse_failures(fail or [], where)
     scenario = "coll, zero latency" if zero_latency else "coll"
     runs = []
     for one in strategies:
         for size in sizes:
-            job = Job(size, collective, iters, warmup_iters, cudagraph > 0, engine)
+            job = Job(size, what.name, iters, warmup_iters, cudagraph > 0, engine, root)
             runs.append(simulate(where, one, timeline, job))
     rows = [job_rows(run, scenario, nic_bytes=nic_bytes or json_output) for run in runs]
     if json_output:
         show.json_rows(row for one in rows for row in one)
     else:
-        head = f"{collective} on {_describe(where)}, failures: {timeline.pattern}, backend: {backend}"
-        _print_times(head + (", zero latency" if zero_latency else ""), rows, element, datatype, op)
+        head = f"{what.name} on {_describe(where)}, failures: {timeline.pattern}, backend: {backend}"
+        numbers = _Numbers(
+            per_count=element * (where.n_ranks if what.in_blocks else 1),
+            datatype=datatype,
+            op=op if what.reduces else "none",
+            root=root if what.rooted else -1,
+        )
+        _print_times(head + (", zero latency" if zero_latency else ""), rows, numbers)
         if nic_bytes:
             _print_bytes(rows)
     show.notes(note for run in runs for note in _notes(run))
@@ -97,7 +113,17 @@ def _notes(run: "Simulated") -> "list[str]":
     return notes
 
 
-def _print_times(head: str, rows: "Sequence[Sequence[Row]]", element: int, datatype: str, op: str) -> None:
+@dataclass(frozen=True)
+class _Numbers:
+    """Columns of nccl-tests beside the size: buffer bytes for an element of the count, and what it prints as is."""
+
+    per_count: int
+    datatype: str
+    op: str
+    root: int
+
+
+def _print_times(head: str, rows: "Sequence[Sequence[Row]]", numbers: _Numbers) -> None:
     from r2cc_simai.cli import show
 
     kinds = [m for m in ("time_first", "time_cut") if any(row.metric == m for own in rows for row in own)]
@@ -107,7 +133,8 @@ def _print_times(head: str, rows: "Sequence[Sequence[Row]]", element: int, datat
     for own in rows:
         by = {row.metric: row for row in own}
         time, other = by.get("time"), own[0]
-        cells = [other.strategy, str(other.bytes), str(other.bytes // element), datatype, op, "-1"]
+        cells = [other.strategy, str(other.bytes), str(other.bytes // numbers.per_count)]
+        cells += [numbers.datatype, numbers.op, str(numbers.root)]
         cells += [_us(None if time is None else time.simulated)]
         cells += [_gbs(by.get(metric)) for metric in ("algbw", "busbw")]
         cells += [

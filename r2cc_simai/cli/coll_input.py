@@ -6,6 +6,7 @@ from r2cc_simai.errors import InputError
 from r2cc_simai.units import parse_size
 
 if TYPE_CHECKING:
+    from r2cc_simai.collectives.operations import Operation
     from r2cc_simai.engine.run import Backend
 
 LARGEST = 2**50  # bytes of a buffer
@@ -68,14 +69,38 @@ def backend(name: str) -> "Backend":
     return Backend(name)
 
 
+def operation(name: str) -> "Operation":
+    """The collective of a name, as this project or nccl-tests spells it.
+
+    Raises:
+        InputError: no such collective.
+    """
+    from r2cc_simai.collectives.operations import operation as find
+
+    try:
+        return find(name)
+    except InputError as error:
+        raise InputError(f"--collective {error}") from None
+
+
+def check_root(root: int, ranks: int) -> None:
+    """Refuses a root that is no rank.
+
+    Raises:
+        InputError: no such rank.
+    """
+    if not 0 <= root < ranks:
+        raise InputError(f"-r {root}: no such rank (0 to {ranks - 1})")
+
+
 def sizes(minimum: str, maximum: str | None, factor: float, element: int) -> list[int]:
     """Buffer sizes in bytes from `minimum` to `maximum`, each `factor` times the one before; one element follows 0.
 
     Raises:
         InputError: a size is none, the range is empty or too long, or the factor does not lead upwards.
     """
-    first = _size("-b", minimum)
-    last = first if maximum is None else _size("-e", maximum)
+    first = size("-b", minimum)
+    last = first if maximum is None else size("-e", maximum)
     if first > last:
         raise InputError(f"-b {minimum} -e {maximum}: the smallest size is above the largest")
     if not 1 < factor < float("inf"):
@@ -88,11 +113,16 @@ def sizes(minimum: str, maximum: str | None, factor: float, element: int) -> lis
     return found
 
 
-def _size(option: str, text: str) -> int:
+def size(option: str, text: str) -> int:
+    """Bytes that an option gives.
+
+    Raises:
+        InputError: it is no size, or too large.
+    """
     try:
-        size = parse_size(text)
+        found = parse_size(text)
     except InputError as error:
         raise InputError(f"{option} {error}") from None
-    if size > LARGEST:
+    if found > LARGEST:
         raise InputError(f"{option} {text}: larger than 1024 TiB")
-    return size
+    return found

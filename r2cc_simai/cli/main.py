@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from r2cc_simai import __version__
-from r2cc_simai.cli import calibrate, cluster, coll, compare, failures, sweep
+from r2cc_simai.cli import advise, calibrate, cluster, coll, compare, export, failures, sweep
 from r2cc_simai.errors import InputError, MissingComponentError, SimaiError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -32,8 +32,10 @@ app = typer.Typer(
 )
 app.command("coll")(coll.coll)
 app.command("sweep")(sweep.sweep)
+app.command("advise")(advise.advise)
 app.command("compare")(compare.compare)
 app.command("calibrate")(calibrate.calibrate)
+app.command("export")(export.export)
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(failures.app, name="failures")
 

@@ -58,7 +58,23 @@ def _with_preset(data: dict[str, Any], path: Path) -> dict[str, Any]:
     preset = own.pop("preset")
     if preset not in preset_names():
         raise InputError(f"{path}: preset: no preset {preset!r} (allowed: {', '.join(preset_names())})")
-    return _merge(read_yaml(clusters_dir() / f"{preset}.yml"), own)
+    base = read_yaml(clusters_dir() / f"{preset}.yml")
+    base["failover"] = _without_replaced(base["failover"], own.get("failover"))
+    return _merge(base, own)
+
+
+def _without_replaced(base: dict[str, Any], own: Any) -> dict[str, Any]:
+    """The failover section of a preset without the detection that a file's own one replaces."""
+    if not isinstance(own, dict):
+        return base
+    drop = set()
+    if "detection_ms" in own or "detection" in own:
+        drop.add("detection_ms")
+    new, old = own.get("detection"), base.get("detection")
+    same = isinstance(new, dict) and isinstance(old, dict) and new.get("mechanism", "") in ("", old.get("mechanism"))
+    if "detection_ms" in own or ("detection" in own and not same):
+        drop.add("detection")
+    return {key: value for key, value in base.items() if key not in drop}
 
 
 def _merge(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:

@@ -78,9 +78,9 @@ class Cluster:
 
     @property
     def resume_delay_s(self) -> float:
-        """From a failure until both ends of a broken connection use another NIC."""
+        """Seconds from a NIC's failure until both ends of a broken connection use another one (worst probe phase)."""
         failover = self.spec.failover
-        return (failover.detection_ms + failover.notify_ms + failover.migrate_ms) * 1e-3
+        return (failover.delay_ms + failover.notify_ms + failover.migrate_ms) * 1e-3
 
     @property
     def chunk_bytes(self) -> int:
@@ -96,6 +96,12 @@ class Cluster:
     def nic_by_name(self) -> dict[str, int]:
         """NIC numbers by full name (`server0.nic3`)."""
         return {nic.full_name: nic.index for nic in self.nics}
+
+    def resuming_after(self, delay_s: float) -> "Cluster":
+        """The same cluster with a fixed delay from a failure until both ends use another NIC."""
+        times = {"detection_ms": delay_s * 1e3, "detection": None, "notify_ms": 0.0, "migrate_ms": 0.0}
+        failover = self.spec.failover.model_copy(update=times)
+        return Cluster(self.name, self.spec.model_copy(update={"failover": failover}))
 
     def zero_latency(self) -> "Cluster":
         """The same cluster with every latency at zero; rates, headers, bursts and chunks stay."""

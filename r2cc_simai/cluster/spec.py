@@ -75,7 +75,10 @@ class FabricSpec(Strict):
 
 
 class TransportSpec(Strict):
-    """How collectives move: latency of the start and of each hop, chunks, window, low-latency protocol."""
+    """How collectives move: latency of the start and of each hop, chunks, window, low-latency protocol.
+
+    `algorithms` are those that NCCL may choose from for an AllReduce, as NCCL_ALGO says it.
+    """
 
     base_latency_us: NotNegative = 0.0
     step_latency_us: NotNegative = 0.0
@@ -83,15 +86,93 @@ class TransportSpec(Strict):
     window_chunks: Annotated[int, Field(ge=0)] = 8
     ll_threshold_kib: NotNegative = 0.0
     ll_wire_factor: Annotated[float, Field(ge=1)] = 2.0
+    algorithms: Annotated[tuple[Literal["ring", "tree"], ...], Field(min_length=1)] = ("ring", "tree")
+
+
+class RetryTimeoutSpec(Strict):
+    """The transport repeats a packet `retries` times, each after `timeout_ms`, and then reports an error.
+
+    InfiniBand: a timeout is 4.096 us * 2^n, and the adapter may take up to four times as long (InfiniBand
+    Architecture Specification, volume 1, local ACK timeout).
+    """
+
+    mechanism: Literal["retry-timeout"]
+    timeout_ms: Positive
+    retries: Annotated[int, Field(ge=0, le=1000)] = 7
+
+    @property
+    def delay_ms(self) -> float:
+        """Milliseconds from the failure until a sender knows: the first try and the repetitions time out."""
+        return self.timeout_ms * (self.retries + 1)
+
+
+class LinkEventSpec(Strict):
+    """The driver reports a link that went down; a path that breaks without that is found by retry timeouts."""
+
+    mechanism: Literal["link-event"]
+    event_ms: NotNegative
+    timeout_ms: Positive
+    retries: Annotated[int, Field(ge=0, le=1000)] = 7
+
+    @property
+    def delay_ms(self) -> float:
+        """Milliseconds from the failure of a NIC, port or cable until its own server knows."""
+        return self.event_ms
+
+    @property
+    def silent_ms(self) -> float:
+        """Milliseconds until a sender finds a break that no link reports."""
+        return self.timeout_ms * (self.retries + 1)
+
+
+class ProbesSpec(Strict):
+    """Both ends probe each other every `interval_ms`; `misses` probes in a row without a reply within `timeout_ms`.
+
+    Then three probes, as long as one timeout, say which part is to blame. `phase: worst` has the failure right after
+    a probe, `phase: drawn` draws where in the interval it falls, from `seed`.
+    """
+
+    mechanism: Literal["probes"]
+    interval_ms: Positive
+    misses: Annotated[int, Field(ge=1, le=1000)] = 2
+    timeout_ms: Positive
+    phase: Literal["worst", "drawn"] = "worst"
+    seed: int = 0
+
+    @property
+    def delay_ms(self) -> float:
+        """Milliseconds from the failure until an end has its verdict, at the worst phase."""
+        return self.misses * self.interval_ms + 2 * self.timeout_ms
+
+
+DetectionSpec = Annotated[RetryTimeoutSpec | LinkEventSpec | ProbesSpec, Field(discriminator="mechanism")]
 
 
 class FailoverSpec(Strict):
-    """How long a broken connection takes to move, and to how many backups."""
+    """How long a broken connection takes to move, and to how many backups.
 
-    detection_ms: NotNegative
+    Detection is either a fixed delay (`detection_ms`) or a mechanism (`detection`).
+    """
+
+    detection_ms: NotNegative | None = None
+    detection: DetectionSpec | None = None
     notify_ms: NotNegative = 0.0
     migrate_ms: NotNegative = 0.0
     backups_per_nic: Count = 1
+
+    @model_validator(mode="after")
+    def _one_detection(self) -> "FailoverSpec":
+        if (self.detection_ms is None) == (self.detection is None):
+            raise ValueError("write either detection_ms or detection")
+        return self
+
+    @property
+    def delay_ms(self) -> float:
+        """Milliseconds from the failure of a NIC until one end knows."""
+        if self.detection is not None:
+            return self.detection.delay_ms
+        assert self.detection_ms is not None
+        return self.detection_ms
 
 
 class CostSpec(Strict):

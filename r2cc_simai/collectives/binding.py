@@ -39,7 +39,7 @@ class Binding:
 Row = tuple[int, int, int, int, int, float]  # channel, src, dst, src_nic, dst_nic, share
 
 
-def binding_of(rows: Sequence[Row]) -> Binding:
+def binding_of(rows: Sequence[Row] | NDArray[np.float64]) -> Binding:
     """A binding of rows (channel, source rank, destination rank, source NIC, destination NIC, share)."""
     table = np.array(rows, dtype=np.float64).reshape(-1, 6)
     channel, src, dst, src_nic, dst_nic = (np.ascontiguousarray(table[:, k].astype(np.int64)) for k in range(5))

@@ -55,21 +55,22 @@ def check_schedule(schedule: Schedule, wanted: Wanted | None = None) -> Violatio
     more = [[0] * (len(cuts) - 1) for _ in range(schedule.n_ranks)]
     for one in schedule.passes:
         _execute(schedule, one, cuts, once, more)
-    return _judge(cuts, once, more, wanted or all_reduced(schedule.n_ranks))
+    return judge(cuts, once, more, wanted or all_reduced(schedule.n_ranks))
 
 
 def check_trace(schedule: Schedule, provenance: _core.Provenance, wanted: Wanted | None = None) -> Violation | None:
     """Judges the buffers that a chunk run left in `provenance`."""
     cuts = provenance.cuts()
     once, more = (_as_masks(words) for words in (provenance.once(), provenance.more()))
-    return _judge(cuts, once, more, wanted or all_reduced(schedule.n_ranks))
+    return judge(cuts, once, more, wanted or all_reduced(schedule.n_ranks))
 
 
 def _as_masks(words: NDArray[np.uint64]) -> list[list[int]]:
     return [[sum(int(w) << (64 * k) for k, w in enumerate(cell)) for cell in rank] for rank in words]
 
 
-def _judge(cuts: Int, once: list[list[int]], more: list[list[int]], wanted: Wanted) -> Violation | None:
+def judge(cuts: Int, once: list[list[int]], more: list[list[int]], wanted: Wanted) -> Violation | None:
+    """Compares final buffers with what is wanted: per rank and byte range, who is in it once and who more than once."""
     for rank, (single, double) in enumerate(zip(once, more, strict=True)):
         for i in range(len(cuts) - 1):
             lo, hi = int(cuts[i]), int(cuts[i + 1])
@@ -120,16 +121,45 @@ def _unordered(schedule: Schedule) -> Violation | None:
         for earlier in one.after:
             mask |= before[earlier] | 1 << earlier
         before.append(mask)
-    ranks = [{int(r) for r in schedule.routes[one.route]} for one in passes]
-    spans = [(int(one.lo.min(initial=0)), int(one.hi.max(initial=0))) for one in passes]
-    for j, (lo, hi) in enumerate(spans):
-        for i in range(j):
-            meets = max(lo, spans[i][0]) < min(hi, spans[i][1]) and not before[j] >> i & 1
-            if meets and ranks[i] & ranks[j] and _share_bytes(passes[i], passes[j]):
-                shared = max(lo, spans[i][0]), min(hi, spans[i][1])
-                rank = min(ranks[i] & ranks[j])
+    touched = [_touched(schedule, one) for one in passes]
+    first = np.array([one.lo.min(initial=schedule.bytes) for one in passes], dtype=np.int64)
+    last = np.array([one.hi.max(initial=0) for one in passes], dtype=np.int64)
+    for j in range(len(passes)):
+        for i in np.nonzero(np.maximum(first[:j], first[j]) < np.minimum(last[:j], last[j]))[0].tolist():
+            clash = set() if before[j] >> i & 1 else touched[i].clash(touched[j])
+            if clash and _share_bytes(passes[i], passes[j]):
+                shared = int(max(first[i], first[j])), int(min(last[i], last[j]))
+                rank = min(clash)
                 return Violation(rank, *shared, f"passes {i} and {j} touch them and neither waits for the other")
     return None
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """Ranks whose buffers a pass reads, changes, and of the changed ones those to which it only adds."""
+
+    reads: set[int]
+    writes: set[int]
+    adds: set[int]
+
+    def clash(self, other: "_Touched") -> set[int]:
+        """Ranks on which the order of two passes matters: additions may come in any order, and so may readers."""
+        both_write = (self.writes & other.writes) - (self.adds & other.adds)
+        return both_write | self.writes & other.reads | self.reads & other.writes
+
+
+def _touched(schedule: Schedule, one: Pass) -> _Touched:
+    route = schedule.routes[one.route]
+    starts = one.start[one.hi > one.lo][:, None]
+
+    def ranks(first: int, hops: int) -> set[int]:
+        """Ranks at `first` to `first + hops - 1` hops from the sections' starts."""
+        return {int(r) for r in route[np.unique((starts + first + np.arange(min(hops, len(route)))) % len(route))]}
+
+    hops = one.reduce_hops + one.copy_hops
+    reads, writes = ranks(0, hops), ranks(1, hops)
+    adds = ranks(1, one.reduce_hops) - ranks(1 + one.reduce_hops, one.copy_hops) - reads
+    return _Touched(reads, writes, adds)
 
 
 def _share_bytes(a: Pass, b: Pass) -> bool:

@@ -129,8 +129,8 @@ class ScheduleBuilder:
         after: Sequence[int] = (),
     ) -> int:
         """One section from the start of the route to its end."""
-        one = np.array([lo]), np.array([hi]), np.array([0])
-        return self._add(channel, route, *one, reduce_hops, copy_hops, cyclic=False, after=after)
+        bounds = np.array([lo, hi], dtype=np.int64)
+        return self.sections(channel, route, bounds, np.zeros(1, dtype=np.int64), reduce_hops, copy_hops, after=after)
 
     def ring(
         self,
@@ -151,19 +151,28 @@ class ScheduleBuilder:
         bounds = pieces(lo, hi, n)
         hops = n - 1
         start = np.arange(n, dtype=np.int64)
-        return self._add(
-            channel,
-            route,
-            bounds[:-1],
-            bounds[1:],
-            start,
-            hops * reduce,
-            hops * copy,
-            cyclic=True,
-            after=after,
+        return self.sections(channel, route, bounds, start, hops * reduce, hops * copy, cyclic=True, after=after)
+
+    def sections(
+        self,
+        channel: int,
+        route: int,
+        bounds: Int,
+        start: Int,
+        reduce_hops: int,
+        copy_hops: int,
+        *,
+        cyclic: bool = False,
+        after: Sequence[int] = (),
+        weight: float | None = None,
+    ) -> int:
+        """Sections one after another: section i is bounds[i]:bounds[i+1], from position start[i] of the route on."""
+        lo, hi = bounds[:-1], bounds[1:]
+        return self.spans(
+            channel, route, lo, hi, start, reduce_hops, copy_hops, cyclic=cyclic, after=after, weight=weight
         )
 
-    def _add(
+    def spans(
         self,
         channel: int,
         route: int,
@@ -173,13 +182,17 @@ class ScheduleBuilder:
         reduce_hops: int,
         copy_hops: int,
         *,
-        cyclic: bool,
-        after: Sequence[int],
+        cyclic: bool = False,
+        after: Sequence[int] = (),
+        weight: float | None = None,
     ) -> int:
+        """Any sections on one route: section i is lo[i]:hi[i] and starts at position start[i] of the route."""
         self._channels = max(self._channels, channel + 1)
         largest = int((hi - lo).max(initial=0))
         chunks = max(1, -(-largest // self.chunk_bytes))
-        self._passes.append(Pass(channel, route, lo, hi, start, reduce_hops, copy_hops, cyclic, chunks, tuple(after)))
+        self._passes.append(
+            Pass(channel, route, lo, hi, start, reduce_hops, copy_hops, cyclic, chunks, tuple(after), weight)
+        )
         return len(self._passes) - 1
 
     def build(self) -> Schedule:

@@ -4,10 +4,25 @@ import re
 
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.errors import InputError
+from r2cc_simai.failures.timeline import Component
 
 _RANGE = re.compile(r"\[([\d,\-]+)\]")
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 MOST_COMPONENTS = 100_000  # that one name may stand for
+
+
+_PARTS = {f".{part}": part for part in (Component.PORT, Component.CABLE, Component.PATH)}
+
+
+def component_of(name: str) -> tuple[str, Component]:
+    """The NICs' name and the part of each that fails: `server0.nic3.cable` is the cable of `server0.nic3`.
+
+    A name without a part is the NIC itself; a server or a rail stands for its switch, hence for ports.
+    """
+    for ending, part in _PARTS.items():
+        if name.endswith(ending) and "." in name.removesuffix(ending):
+            return name.removesuffix(ending), part
+    return name, Component.NIC if "." in name else Component.PORT
 
 
 def nics_of(cluster: Cluster, name: str) -> list[int]:

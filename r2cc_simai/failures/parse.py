@@ -5,7 +5,7 @@ import re
 
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.errors import InputError
-from r2cc_simai.failures.component import nics_of
+from r2cc_simai.failures.component import component_of, nics_of
 from r2cc_simai.failures.timeline import Event, Timeline, sorted_timeline
 from r2cc_simai.units import parse_duration, parse_size
 
@@ -33,20 +33,22 @@ def _parse_one(text: str, cluster: Cluster) -> list[Event]:
     if match is None:
         raise InputError(f"--fail {text!r}: write {FORM}")
     try:
-        nics = nics_of(cluster, match["component"])
+        name, part = component_of(match["component"])
+        nics = nics_of(cluster, name)
         fraction = _fraction(match["fraction"])
         start, _, until = match["when"].partition("..")
         if start.startswith("bytes:"):
             if until:
                 raise InputError("a failure by bytes has no end; give the repair a time of its own")
-            return [Event(nic, fraction, at_bytes=float(parse_size(start.removeprefix("bytes:")))) for nic in nics]
+            passed = float(parse_size(start.removeprefix("bytes:")))
+            return [Event(nic, fraction, at_bytes=passed, component=part) for nic in nics]
         begins = parse_duration(start)
-        events = [Event(nic, fraction, time_s=begins) for nic in nics]
+        events = [Event(nic, fraction, time_s=begins, component=part) for nic in nics]
         if until:
             ends = parse_duration(until)
             if ends <= begins:
                 raise InputError(f"it ends at {until}, before it begins")
-            events += [Event(nic, 1.0, time_s=ends) for nic in nics]
+            events += [Event(nic, 1.0, time_s=ends, component=part) for nic in nics]
     except InputError as error:
         raise InputError(f"--fail {text!r}: {error}") from None
     return events

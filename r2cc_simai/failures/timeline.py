@@ -1,14 +1,28 @@
 """What fails when: events on NICs, in order of time."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 
+class Component(StrEnum):
+    """What fails between two NICs, from the side of the NIC that an event names."""
+
+    NIC = "nic"
+    PORT = "port"
+    """The NIC's port, transceiver or switch port."""
+    CABLE = "cable"
+    """The cable between the NIC and its switch."""
+    PATH = "path"
+    """A path inside the fabric: both links stay up."""
+    REMOTE_NIC = "remote-nic"
+
+
 @dataclass(frozen=True)
 class Event:
-    """NIC `nic` goes to `fraction` of its rate (0: down, 1: repaired).
+    """NIC `nic` goes to `fraction` of its rate (0: down, 1: repaired), because `component` did.
 
     It happens at `time_s`, or where `at_bytes` is given when the NIC's counter of bytes on the wire (headers
     included, the larger of its two directions) reaches that value.
@@ -18,6 +32,7 @@ class Event:
     fraction: float
     time_s: float = 0.0
     at_bytes: float | None = None
+    component: Component = Component.NIC
 
 
 @dataclass(frozen=True)

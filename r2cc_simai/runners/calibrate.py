@@ -8,7 +8,6 @@ one nearest to the cluster as it was is taken. Sizes that a disturbance spoilt (
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
@@ -28,6 +27,8 @@ from r2cc_simai.runners.match_cluster import cluster_of
 from r2cc_simai.runners.outliers import outlier_sizes
 from r2cc_simai.strategies.base import Plan, Request
 from r2cc_simai.strategies.ideal import Ideal
+from r2cc_simai.strategies.rings import own_lanes
+from r2cc_simai.strategies.tuning import tree_slices
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float], None]
@@ -136,11 +137,13 @@ class HealthyTimes:
     def __init__(self, cluster: Cluster, points: Sequence[Point]) -> None:
         self.cluster = cluster
         self._names = count()
+        self._group = tuple(range(cluster.n_ranks))
+        self._lanes = own_lanes(Request("all_reduce", self._group, 1), cluster)
         self._points = points
         self._measured = np.array([p.time_s for p in points])
         self._tolerance = np.array([p.tolerance_pct for p in points])
         self._judged = np.array([p.judged for p in points])
-        self._plan = lru_cache(maxsize=None)(self._make_plan)
+        self._plans: dict[tuple[int, float, int], Plan] = {}
 
     def times(self, spec: ClusterSpec) -> Floats:
         """Seconds of every point on the healthy cluster."""
@@ -154,13 +157,16 @@ class HealthyTimes:
         return misses
 
     def _time(self, cluster: Cluster, size: int) -> float:
-        plan = self._plan(size, cluster.wire_factor(size) > 1)
+        plan = self._plan(cluster, size)
         return run_schedule(cluster, plan.schedule, plan.binding).elapsed_s
 
-    def _make_plan(self, size: int, low_latency: bool) -> Plan:
-        threshold = {LL_THRESHOLD: math.inf if low_latency else -1.0}
-        cluster = Cluster("", with_values(self.cluster.spec, threshold))
-        return Ideal().plan(Request("all_reduce", tuple(range(cluster.n_ranks)), size), View.healthy(cluster))
+    def _plan(self, cluster: Cluster, size: int) -> Plan:
+        """NCCL's plan; of the parameters it depends on the bytes on the wire and the choice of the algorithm alone."""
+        view = View.healthy(cluster)
+        key = size, cluster.wire_factor(size), tree_slices(view, size, self._lanes, None)
+        if key not in self._plans:
+            self._plans[key] = Ideal().plan(Request("all_reduce", self._group, size), view)
+        return self._plans[key]
 
 
 class _Search:

@@ -12,19 +12,24 @@ import numpy as np
 
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.view import View
+from r2cc_simai.collectives.operations import default_group
+from r2cc_simai.detection.outage import Recovery
 from r2cc_simai.engine import _core
 from r2cc_simai.engine.run import Backend, NicBytes, React, Run, hit, run_schedule
 from r2cc_simai.errors import PartitionedError
 from r2cc_simai.failures.timeline import Timeline
 from r2cc_simai.runners.clock import Clock
-from r2cc_simai.strategies.base import Abort, Break, Plan, Rebind, Request, Restart, Strategy
+from r2cc_simai.strategies.base import Abort, Aborted, Break, Continue, Plan, Rebind, Request, Shrink, Strategy
 
 MOST_RESTARTS = 100  # of one collective, before the job is called unfinished
 
 
 @dataclass(frozen=True)
 class Job:
-    """What runs: `iterations` timed collectives after `warmup` ones, with CUDA graphs or without."""
+    """What runs: `iterations` timed collectives after `warmup` ones, with CUDA graphs or without.
+
+    `root` is the rank where a broadcast starts and a reduce ends.
+    """
 
     bytes: int
     op: str = "all_reduce"
@@ -32,11 +37,19 @@ class Job:
     warmup: int = 5
     graph: bool = False
     backend: Backend = Backend.FLOW
+    root: int = 0
+
+    def group(self, cluster: Cluster) -> tuple[int, ...]:
+        """All ranks in the order in which the job numbers them."""
+        return default_group(self.op, cluster)
 
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """One timed collective: its time (with the one-off costs named beside), whether a failure hit it, its bytes."""
+    """One timed collective: its time (with the one-off costs named beside), whether a failure hit it, its bytes.
+
+    `group` are the ranks that took part.
+    """
 
     start_s: float
     time_s: float
@@ -45,16 +58,23 @@ class Iteration:
     bytes: NicBytes
     run: Run
     note: str
+    group: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class JobResult:
-    """The timed iterations of a job. `late` names failures that came after its end."""
+    """The timed iterations of a job. `late` names failures that came after its end.
+
+    `recoveries` says of each NIC that came back what the strategy's recovery protocol made of it; `n_ranks` is how many
+    ranks the job began with.
+    """
 
     job: Job
     strategy: Strategy
     iterations: tuple[Iteration, ...]
     late: str
+    n_ranks: int
+    recoveries: tuple[Recovery, ...] = ()
 
     @property
     def steady(self) -> Iteration | None:
@@ -74,9 +94,21 @@ class JobResult:
         return next((i for i in self.iterations if i.cut), None)
 
     @property
+    def work_factor(self) -> float:
+        """How much longer a fixed amount of work takes on the ranks that are left, n / (n - k)."""
+        return self.n_ranks / len(self.iterations[-1].group)
+
+    @property
     def notes(self) -> list[str]:
         """What the user should know, each once."""
-        notes = dict.fromkeys(i.note for i in self.iterations if i.note)
+        notes = list(dict.fromkeys(i.note for i in self.iterations if i.note))
+        notes += [recovery.note for recovery in self.recoveries]
+        lost = self.n_ranks - len(self.iterations[-1].group)
+        if lost:
+            notes.append(
+                f"{self.strategy.spec}: {lost} of {self.n_ranks} ranks dropped; a fixed amount of work takes "
+                f"{self.work_factor:.4g} times as many iterations"
+            )
         return [*notes, *([self.late] if self.late else [])]
 
 
@@ -84,6 +116,11 @@ class JobResult:
 def planned(strategy: Strategy, request: Request, view: View) -> Plan:
     """The strategy's plan; equal requests in equal states share one."""
     return strategy.plan(request, view)
+
+
+@lru_cache(maxsize=64)
+def _slower(cluster: Cluster, delay_s: float) -> Cluster:
+    return cluster.resuming_after(delay_s)
 
 
 def run_job(cluster: Cluster, strategy: Strategy, timeline: Timeline, job: Job) -> JobResult:
@@ -101,11 +138,14 @@ class _JobRun:
         self._cluster = cluster
         self._strategy = strategy
         self._job = job
-        self._clock = Clock(cluster, timeline.events if strategy.sees_failures else ())
-        self._request = Request(job.op, tuple(range(cluster.n_ranks)), job.bytes)
+        recovers = type(strategy).recover is not Strategy.recover
+        events = timeline.events if strategy.sees_failures else ()
+        self._clock = Clock(cluster, events, strategy.recover if recovers else None, strategy.failover_s)
         self._now = 0.0
         self._known = self._clock.view(0.0)
+        self._request = self._asked(job.group(cluster))
         self._plan = planned(strategy, self._request, self._known)
+        self._broke = -1  # the NIC at whose failure the strategy aborted a collective
         self._last: Run | None = None  # the last run of this plan that met nothing
 
     def run(self) -> JobResult:
@@ -117,7 +157,15 @@ class _JobRun:
             iterations.append(self._iterate(one_off))
             self._now = iterations[-1].start_s + iterations[-1].time_s
             one_off = 0.0
-        return JobResult(self._job, self._strategy, tuple(iterations), self._clock.late(self._now))
+        recoveries = tuple(r for r in self._clock.recoveries if r.outage.up_s <= self._now)
+        late, ranks = self._clock.late(self._now), self._cluster.n_ranks
+        return JobResult(self._job, self._strategy, tuple(iterations), late, ranks, recoveries)
+
+    def _asked(self, group: tuple[int, ...]) -> Request:
+        """The collective of the ranks that take part in what is known."""
+        job, members = self._job, self._strategy.members(group, self._known)
+        root = job.root if job.root in members or not members else members[0]
+        return Request(job.op, members, job.bytes, root)
 
     def _learn(self) -> float:
         """Takes a new plan if more is known than before; returns what the change costs once."""
@@ -125,7 +173,11 @@ class _JobRun:
         if view == self._known:
             return 0.0
         self._known = view
-        self._plan = planned(self._strategy, self._request, view)
+        self._request = self._asked(self._request.group)
+        return self._replan()
+
+    def _replan(self) -> float:
+        self._plan = planned(self._strategy, self._request, self._known)
         self._last = None
         captured = self._job.graph and self._strategy.replans
         return self._plan.one_off_s + captured * self._cluster.spec.costs.graph_capture_s
@@ -144,6 +196,7 @@ class _JobRun:
                     bytes=run.bytes,
                     run=run,
                     note=self._plan.note,
+                    group=self._request.group,
                 )
             waited += run.elapsed_s + self._after_abort(run.aborted, begun + waited + run.elapsed_s)
         raise PartitionedError(
@@ -153,24 +206,41 @@ class _JobRun:
     def _execute(self, start_s: float) -> Run:
         if self._last is not None and self._clock.calm_until(start_s) > start_s + self._last.elapsed_s:
             return self._last
-        events = self._clock.ahead(start_s)
-        run = run_schedule(
-            self._cluster, self._plan.schedule, self._plan.binding, events, self._job.backend, self._react()
-        )
+        run = self._run(start_s, self._clock.delay_s(start_s))
+        longest = self._clock.delay_met_s(start_s, run.event_time_s)
+        if longest > (self._clock.delay_s(start_s) or 0.0):  # failures of several kinds within one collective
+            run = self._run(start_s, longest)
         self._clock.passed(start_s, run.event_time_s, np.maximum(run.bytes.rx, run.bytes.tx))
         met = hit(run) or run.aborted is not None
         self._last = None if met or any(entry.time_s > 0 for entry in run.log) else run
         return run
 
+    def _run(self, start_s: float, delay_s: float | None) -> Run:
+        """A run in which every failure that is still to be found takes the same delay."""
+        cluster = self._cluster
+        if delay_s is not None and delay_s != cluster.resume_delay_s:
+            cluster = _slower(cluster, delay_s)
+        events, react = self._clock.ahead(start_s), self._react()
+        return run_schedule(cluster, self._plan.schedule, self._plan.binding, events, self._job.backend, react)
+
     def _after_abort(self, reason: str, at_s: float) -> float:
-        answer = self._strategy.job_react(reason)
-        if not isinstance(answer, Restart):
+        answer = self._strategy.job_react(Aborted(reason, self._broke, self._known, self._request.group))
+        if isinstance(answer, Continue):
             raise PartitionedError(f"{self._strategy.spec}: {reason}")
+        self._now = at_s + answer.cost_s
+        if isinstance(answer, Shrink):
+            return answer.cost_s + self._shrink(answer.ranks)
         if answer.repaired:
             self._clock.replace_hardware(at_s)
-        self._now = at_s + answer.cost_s
         self._learn()
         return answer.cost_s
+
+    def _shrink(self, dropped: tuple[int, ...]) -> float:
+        """The group without some ranks; returns what its plan costs once."""
+        self._known = self._clock.view(self._now)
+        left = tuple(rank for rank in self._request.group if rank not in set(dropped))
+        self._request = self._asked(left)
+        return self._replan()
 
     def _react(self) -> React | None:
         """The strategy's answer to a break as the engine asks for it; None where the engine's migration will do."""
@@ -181,6 +251,7 @@ class _JobRun:
         def react(broken: _core.Broken) -> _core.Reaction:
             answer = self._strategy.react(Break(broken.nic, broken.time_s), plan, view)
             if isinstance(answer, Abort):
+                self._broke = broken.nic
                 return _core.Reaction(abort=answer.reason)
             if isinstance(answer, Rebind):
                 return _core.Reaction(rebind=answer.binding.core)

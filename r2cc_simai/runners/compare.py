@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from r2cc_simai.cluster.model import Cluster
+from r2cc_simai.collectives.operations import canonical
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.errors import InputError
 from r2cc_simai.failures.parse import parse_failures
@@ -86,6 +87,7 @@ class _Comparer:
 
     def __init__(self, measurement: Measurement, cluster: Cluster, backend: Backend) -> None:
         self._measurement = measurement
+        self._collective = canonical(measurement.collective)
         self._cluster = cluster
         self._backend = backend
         section = f" {measurement.section}" if measurement.section else ""
@@ -103,13 +105,13 @@ class _Comparer:
     def _sizes(self) -> Iterator[Compared]:
         spoilt = outlier_sizes(self._measurement.sizes)
         for size in self._measurement.sizes:
-            job = Job(size.bytes, self._measurement.collective, 1, 1)
+            job = Job(size.bytes, self._collective, 1, 1)
             simulated = self._simulate(self._measurement.mode, self._lost_from_the_start(), job)
             yield self._beside(simulated, "time", size.time_s, judged=size.bytes not in spoilt)
 
     def _series(self, series: IterationSeries) -> Iterator[Compared]:
         """The healthy iterations, the one that the failure hits, those after it: times and bytes per NIC."""
-        healthy = self._simulate("nccl", None, Job(series.bytes, self._measurement.collective, 2, 0))
+        healthy = self._simulate("nccl", None, Job(series.bytes, self._collective, 2, 0))
         yield self._beside(healthy, "time_first", series.healthy[0].time_s, "healthy")
         yield from self._steady(healthy, series.healthy[1:], "healthy")
         hit = self._simulate_cut(series.cut, series.cut.later_strategy, series.bytes, graph=False)
@@ -123,7 +125,7 @@ class _Comparer:
 
     def _graph(self, table: GraphTable) -> Iterator[Compared]:
         """The steady time of each graph, what it costs to capture it anew, and the iterations that the cuts hit."""
-        job = Job(table.bytes, self._measurement.collective, 1, 1, graph=True)
+        job = Job(table.bytes, self._collective, 1, 1, graph=True)
         for row in table.rows:
             pattern = self._lost_from_the_start() if row.strategy != "nccl" else None
             steady = self._simulate(row.strategy, pattern, job)
@@ -143,7 +145,7 @@ class _Comparer:
     def _simulate_cut(self, cut: Cut, strategy: str, size: int, *, graph: bool) -> Simulated:
         """The cut in the first timed iteration, then `strategy`."""
         node = self._measurement.failed.node if self._measurement.failed is not None else 0
-        job = Job(size, self._measurement.collective, 4, 1, graph)
+        job = Job(size, self._collective, 4, 1, graph)
         return self._simulate(strategy, f"server{node}.{cut.nic}@bytes:{cut.rx_bytes}", job)
 
     def _simulate(self, strategy: str, pattern: str | None, job: Job) -> Simulated:

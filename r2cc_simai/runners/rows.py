@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from r2cc_simai.cluster.model import Cluster
-from r2cc_simai.collectives.bound import all_reduce_bound
+from r2cc_simai.collectives.operations import Call, lower_bound, operation
 from r2cc_simai.engine.run import Floats
 from r2cc_simai.failures.timeline import Timeline, sorted_timeline
 from r2cc_simai.results import Row, make_row
@@ -57,6 +57,7 @@ def job_rows(simulated: Simulated, scenario: str, *, nic_bytes: bool = True) -> 
     rows = list(maker.times())
     if result.steady is not None:
         rows += maker.bandwidths(result.steady)
+    rows += maker.counts()
     if nic_bytes:
         if result.steady is not None:
             rows += maker.nic_bytes(result.steady, scenario)
@@ -103,12 +104,20 @@ class _Maker:
                 yield self._row(metric, "s", iteration.time_s, self._ideal.time_s, bound)
 
     def bandwidths(self, steady: Iteration) -> Iterator[Row]:
-        """algbw = bytes / time and busbw = algbw 2(p-1)/p of the steady iteration, p ranks."""
-        ranks = self._cluster.n_ranks
-        for metric, factor in (("algbw", 1.0), ("busbw", 2.0 * (ranks - 1) / ranks)):
+        """algbw = bytes / time of the steady iteration, and busbw = algbw times nccl-tests' factor, for p ranks."""
+        bus = operation(self._result.job.op).bus_factor(self._cluster.n_ranks)
+        for metric, factor in (("algbw", 1.0), ("busbw", bus)):
             values = (steady.time_s, self._ideal.time_s, self._bound(steady))
             simulated, ideal, bound = (self._bandwidth(time_s, factor) for time_s in values)
             yield self._row(metric, "B/s", simulated, ideal, bound)
+
+    def counts(self) -> Iterator[Row]:
+        """Recoveries of repaired NICs that succeeded, and the factor on a fixed amount of work where ranks are gone."""
+        result = self._result
+        if result.recoveries:
+            yield self._row("recoveries", "1", float(sum(r.recoveries for r in result.recoveries)), None, None)
+        if result.work_factor > 1:
+            yield self._row("work_factor", "1", result.work_factor, 1.0, None)
 
     def nic_bytes(self, iteration: Iteration, scenario: str) -> Iterator[Row]:
         """Bytes that each NIC's counters rise by in an iteration, headers included."""
@@ -126,10 +135,14 @@ class _Maker:
         return self._result.job.bytes * factor / time_s if time_s else None
 
     def _bound(self, iteration: Iteration) -> float | None:
+        if len(iteration.group) < self._cluster.n_ranks:
+            return None  # ranks were dropped: another collective than the one that is bounded
         timeline = self._timeline
         if iteration is not self._result.cut and len(iteration.run.event_time_s) < len(timeline.events):
             timeline = self._without_replaced()
-        bound = all_reduce_bound(self._cluster, self._result.job.bytes, timeline, iteration.start_s)
+        job = self._result.job
+        call = Call(job.group(self._cluster), job.bytes, job.root)
+        bound = lower_bound(self._cluster, job.op, call, timeline, iteration.start_s)
         return bound if math.isfinite(bound) else None
 
     def _without_replaced(self) -> Timeline:

@@ -7,9 +7,10 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from r2cc_simai.cluster.load import load_cluster
+from r2cc_simai.collectives.operations import operation
 from r2cc_simai.config import Strict, read_yaml, validated
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.errors import InputError
@@ -74,6 +75,13 @@ class Reference(Strict):
         return [self.value] if isinstance(self.value, str) else self.value
 
 
+def _collective(name: str) -> str:
+    try:
+        return operation(name).name
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
 class Block(Strict):
     """All combinations of clusters, sizes, failures, strategies and backends, under one scenario name."""
 
@@ -83,7 +91,8 @@ class Block(Strict):
     strategies: Annotated[list[str], Field(min_length=1)]
     failures: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: ["none"])
     backends: Annotated[list[Backend], Field(min_length=1)] = Field(default_factory=lambda: [Backend.FLOW])
-    collective: Literal["all_reduce"] = "all_reduce"
+    collective: Annotated[str, AfterValidator(_collective)] = "all_reduce"
+    root: Annotated[int, Field(ge=0)] = 0
     iterations: Annotated[int, Field(ge=1, le=100_000)] = 3
     warmup: Annotated[int, Field(ge=0)] = 1
     graph: bool = False

@@ -74,6 +74,7 @@ def run_case(case: Case) -> tuple[list[Row], float]:
         warmup=block.warmup,
         graph=block.graph,
         backend=case.backend,
+        root=block.root,
     )
     result = simulate(cluster, parse_strategy(case.strategy), timeline, job)
     rows = job_rows(result, block.scenario, nic_bytes=block.nic_bytes)

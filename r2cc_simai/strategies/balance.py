@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.channels import channel_lanes, spread_rows
 from r2cc_simai.strategies.base import Plan, Request, Strategy
-from r2cc_simai.strategies.rings import (
-    even,
-    in_proportion,
-    is_whole,
-    own_lanes,
-    require_all_reduce,
-    ring_plan,
-    servers_of,
-)
+from r2cc_simai.strategies.carried_rates import lane_rates
+from r2cc_simai.strategies.nccl_plans import Channels, nccl_plan
+from r2cc_simai.strategies.rings import is_whole, own_lanes, require_known, servers_of
 
 
 @dataclass(frozen=True)
@@ -29,18 +25,19 @@ class Balance(Strategy):
     split: Literal["even", "weighted"] = "even"
 
     def plan(self, request: Request, view: View) -> Plan:
-        """Flat rings over the NICs that work.
+        """NCCL's algorithm over the NICs that work.
 
         A group that is a part of the cluster shares its servers' NICs with others. It keeps its rails and spreads each
         hop at a dead NIC over all that are left, as the other groups do: one dead NIC of eight costs all of them 8/7,
         not one of them 2.
         """
-        require_all_reduce(request, view.cluster, self.name)
+        require_known(request, view.cluster, self.name)
+        return nccl_plan(request, view, self._channels(request, view))
+
+    def _channels(self, request: Request, view: View) -> Channels:
+        fraction, weighted = np.array(view.fraction), self.split == "weighted"
         if not is_whole(request, view.cluster):
             lanes = own_lanes(request, view.cluster)
-            return ring_plan(request, view, lanes, even(request, lanes), partial(spread_rows, alive=view.alive))
+            return Channels(lanes, fraction, bind=partial(spread_rows, alive=view.alive), weighted=weighted)
         lanes = channel_lanes(view.cluster, servers_of(request, view.cluster), view.alive)
-        if self.split == "even":
-            return ring_plan(request, view, lanes, even(request, lanes))
-        slowest = [min(view.payload_rate(nic) for nic in lane.values()) for lane in lanes]
-        return ring_plan(request, view, lanes, in_proportion(request.bytes, slowest))
+        return Channels(lanes, fraction, lane_rates(view, lanes) if weighted else None, weighted=weighted)

@@ -7,15 +7,22 @@ from typing import Any, ClassVar
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.binding import Binding
 from r2cc_simai.collectives.schedule import Schedule
+from r2cc_simai.detection.outage import Outage, Recovery
 
 
 @dataclass(frozen=True)
 class Request:
-    """A collective that is asked for: `op` (`all_reduce`) on `bytes` of buffer on each rank of `group`."""
+    """A collective that is asked for: `op` (a name of `collectives.operations`) over the ranks of `group`.
+
+    `bytes` is the size as nccl-tests reports it: the buffer of a rank, for all_gather, reduce_scatter and all_to_all
+    the larger one, whose block k belongs to `group[k]`. In send_recv `group[k]` sends to the next of the group. `root`
+    is the rank where a broadcast starts and a reduce ends.
+    """
 
     op: str
     group: tuple[int, ...]
     bytes: int
+    root: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +72,24 @@ class Restart:
 
 
 @dataclass(frozen=True)
+class Shrink:
+    """The job goes on without `ranks` and repeats the collective; `cost_s` is what the change costs once."""
+
+    ranks: tuple[int, ...]
+    cost_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Aborted:
+    """A collective that a strategy aborted: why, the NIC that broke, what is known then, and who took part."""
+
+    reason: str
+    nic: int
+    view: View
+    group: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Strategy(ABC):
     """A strategy and its options. Options are the dataclass fields of a subclass, written `name:key=value,...`."""
 
@@ -87,9 +112,22 @@ class Strategy(ABC):
         """The answer when connections of a running plan have broken. None: move each to its backup NICs."""
         return None
 
-    def job_react(self, reason: str) -> Continue | Restart:  # noqa: ARG002
-        """The answer when a collective was aborted."""
+    def job_react(self, event: Aborted) -> Continue | Restart | Shrink:  # noqa: ARG002
+        """The answer when a collective was aborted. `Continue`: the job cannot go on, and ends with the reason."""
         return Continue()
+
+    def members(self, group: tuple[int, ...], view: View) -> tuple[int, ...]:  # noqa: ARG002
+        """The ranks of a group that take part in a known state of the cluster; all of them by default."""
+        return group
+
+    def recover(self, outage: Outage) -> Recovery | None:  # noqa: ARG002
+        """When a NIC that has come back carries traffic again. None: with the next plan, at once."""
+        return None
+
+    @property
+    def failover_s(self) -> float:
+        """Seconds that this strategy needs for a failover beside detection, notice and migration."""
+        return 0.0
 
     @property
     def spec(self) -> str:

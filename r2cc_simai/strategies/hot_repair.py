@@ -9,7 +9,8 @@ from r2cc_simai.engine import _core
 from r2cc_simai.engine.cluster import core_cluster
 from r2cc_simai.errors import PartitionedError
 from r2cc_simai.strategies.base import Plan, Request, Strategy
-from r2cc_simai.strategies.rings import even, own_lanes, require_all_reduce, ring_plan
+from r2cc_simai.strategies.nccl_plans import healthy_channels, nccl_plan
+from r2cc_simai.strategies.rings import own_lanes, require_known
 
 
 def migrated(binding: Binding, view: View) -> Binding:
@@ -35,8 +36,8 @@ class HotRepair(Strategy):
     replans: ClassVar[bool] = False
 
     def plan(self, request: Request, view: View) -> Plan:
-        """Flat rings over all NICs, those of dead NICs on their backups."""
-        require_all_reduce(request, view.cluster, self.name)
-        lanes = own_lanes(request, view.cluster)
-        plan = ring_plan(request, view, lanes, even(request, lanes))
+        """NCCL's algorithm over all NICs, what lies on dead ones on their backups."""
+        require_known(request, view.cluster, self.name)
+        healthy = View.healthy(view.cluster)
+        plan = nccl_plan(request, healthy, healthy_channels(healthy, own_lanes(request, view.cluster)))
         return replace(plan, binding=migrated(plan.binding, view))

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from r2cc_simai.cluster.view import View
 from r2cc_simai.strategies.base import Plan, Request, Strategy
-from r2cc_simai.strategies.rings import even, own_lanes, require_all_reduce, ring_plan
+from r2cc_simai.strategies.nccl_plans import healthy_channels, nccl_plan
+from r2cc_simai.strategies.rings import own_lanes, require_known
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Ideal(Strategy):
     sees_failures: ClassVar[bool] = False
 
     def plan(self, request: Request, view: View) -> Plan:
-        """Flat rings over all NICs."""
-        require_all_reduce(request, view.cluster, self.name)
-        lanes = own_lanes(request, view.cluster)
-        return ring_plan(request, view, lanes, even(request, lanes))
+        """NCCL's algorithm over all NICs."""
+        require_known(request, view.cluster, self.name)
+        healthy = View.healthy(view.cluster)
+        return nccl_plan(request, healthy, healthy_channels(healthy, own_lanes(request, view.cluster)))

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from r2cc_simai.cluster.view import View
 from r2cc_simai.strategies.balance import Balance
-from r2cc_simai.strategies.base import Abort, Break, Plan, Request, Restart, Strategy
+from r2cc_simai.strategies.base import Abort, Aborted, Break, Plan, Request, Restart, Strategy
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Nccl(Strategy):
         nic = view.cluster.nics[event.nic].full_name
         return Abort(f"{nic} went down; NCCL has no other path for its connections")
 
-    def job_react(self, reason: str) -> Restart:  # noqa: ARG002
+    def job_react(self, event: Aborted) -> Restart:  # noqa: ARG002
         """Detect, isolate, load the checkpoint, repeat what was lost."""
         minutes = self.detect_min + self.isolate_min + self.reload_min + self.lost_min
         return Restart(cost_s=60.0 * minutes, repaired=self.spare > 0)

@@ -8,6 +8,7 @@ from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.binding import Row, binding_of
 from r2cc_simai.collectives.channels import Lane, channel_lanes, lane_rows, server_of_rank, server_order
+from r2cc_simai.collectives.operations import OPERATIONS
 from r2cc_simai.collectives.ring_allreduce import Bind, add_rings
 from r2cc_simai.collectives.schedule import ScheduleBuilder, pieces
 from r2cc_simai.errors import InputError
@@ -22,6 +23,23 @@ def require_all_reduce(request: Request, cluster: Cluster, strategy: str) -> Non
     """
     if request.op != "all_reduce":
         raise InputError(f"strategy {strategy}: {request.op} is not known; only all_reduce is")
+    _require_group(request, cluster, strategy)
+
+
+def require_known(request: Request, cluster: Cluster, strategy: str) -> None:
+    """Refuses a collective that NCCL does not have, and a group that makes no sense.
+
+    Raises:
+        InputError: an unknown collective, ranks that the cluster does not have, or a root outside the group.
+    """
+    if request.op not in OPERATIONS:
+        raise InputError(f"strategy {strategy}: {request.op} is not known (allowed: {', '.join(OPERATIONS)})")
+    _require_group(request, cluster, strategy)
+    if OPERATIONS[request.op].rooted and request.root not in request.group:
+        raise InputError(f"strategy {strategy}: the root {request.root} of {request.op} is none of the group's ranks")
+
+
+def _require_group(request: Request, cluster: Cluster, strategy: str) -> None:
     if not request.group or min(request.group) < 0 or max(request.group) >= cluster.n_ranks:
         raise InputError(f"strategy {strategy}: a group names ranks from 0 to {cluster.n_ranks - 1} of {cluster.name}")
     if len(set(request.group)) < len(request.group):

@@ -85,6 +85,7 @@ void ChunkEngine::set_up() {
         const Pass& pass = schedule_.passes[i];
         for (const Section& s : pass.sections) pass_left_[i] += travelling_pieces(s, pass.chunks);
         const std::vector<std::int64_t> bytes = schedule_.hop_bytes(pass);
+        hops_.require_bound(i, bytes);
         const std::vector<std::int64_t> chunks = schedule_.hop_chunks(pass);
         const double scale = pass.bytes() > 0 ? pass.weight / static_cast<double>(pass.bytes()) : 1;
         for (std::size_t h = 0; h < bytes.size(); ++h) {
@@ -158,16 +159,16 @@ void ChunkEngine::enqueue(int hop, const Entry& entry) {
                 best = id;
         connection_[best].assigned += static_cast<double>(token_[entry.token].bytes);
     }
-    connection_[best].queue.push(entry);
+    connection_[best].waiting.push(token_[entry.token].pass, entry);
     try_send(best);
 }
 
-// When an entry may leave as far as the window goes: once the entry a window before it is acknowledged.
-Ps ChunkEngine::window_opens(const Connection& c, std::uint64_t entry) const {
+// When the next chunk may leave as far as the window goes: once the one a window before it is acknowledged.
+Ps ChunkEngine::window_opens(const Connection& c) const {
     const auto window = static_cast<std::uint64_t>(cluster_.window_chunks);
-    if (window == 0 || entry < c.queue.begin() + window) return 0;
-    const std::uint64_t before = entry - window;
-    return before < c.delivered ? c.queue[before].time : kUnknown;
+    if (window == 0 || c.flight.end() < c.flight.begin() + window) return 0;
+    const std::uint64_t before = c.flight.end() - window;
+    return before < c.delivered ? c.flight[before].time : kUnknown;
 }
 
 void ChunkEngine::try_send(int id) {
@@ -176,8 +177,8 @@ void ChunkEngine::try_send(int id) {
     c.acknowledge(now_);
     if (!c.exclusive) return dispatch(c.path.use[0].port);
     // Nobody else can come between: book the port ahead, as far as the window reaches.
-    while (c.sent < c.queue.end()) {
-        const Ps open = window_opens(c, c.sent);
+    while (!c.waiting.empty()) {
+        const Ps open = window_opens(c);
         if (open == kUnknown) return;  // the next delivery calls again
         send(c, id, std::max({now_, open, port_[c.path.use[0].port].busy_until}));
     }
@@ -191,7 +192,7 @@ void ChunkEngine::wake(int port, Ps at) {
 }
 
 double ChunkEngine::weight_of(const Connection& c) const {
-    const Token& token = token_[c.queue[c.sent].token];
+    const Token& token = token_[c.waiting.front().token];
     return hop_weight_[token.pass][token.position] * c.lane.share;
 }
 
@@ -205,8 +206,8 @@ void ChunkEngine::dispatch(int port) {
     bool more = false;
     for (int id : p.connections) {
         Connection& c = connection_[id];
-        if (c.path.use[0].port != port || !c.up || c.sent == c.queue.end()) continue;
-        const Ps open = window_opens(c, c.sent);
+        if (c.path.use[0].port != port || !c.up || c.waiting.empty()) continue;
+        const Ps open = window_opens(c);
         if (open == kUnknown) continue;
         if (open > now_) {
             soonest = std::min(soonest, open);
@@ -225,14 +226,15 @@ void ChunkEngine::dispatch(int port) {
     }
     Connection& c = connection_[best];
     p.virtual_time = best_tag;
-    c.tag = best_tag + static_cast<double>(token_[c.queue[c.sent].token].bytes) / weight_of(c);
+    c.tag = best_tag + static_cast<double>(token_[c.waiting.front().token].bytes) / weight_of(c);
     send(c, best, now_);
-    if (more || c.sent < c.queue.end() || soonest < std::numeric_limits<Ps>::max()) wake(port, p.busy_until);
+    if (more || !c.waiting.empty() || soonest < std::numeric_limits<Ps>::max()) wake(port, p.busy_until);
 }
 
 // Sends the next entry at `at`: it takes the sender's ports at their rates, and the receiver's at theirs.
 void ChunkEngine::send(Connection& c, int id, Ps at) {
-    Entry& entry = c.queue[c.sent++];
+    Entry entry = c.waiting.front();
+    c.waiting.pop();
     const double bytes = static_cast<double>(token_[entry.token].bytes);
     Ps out = at;
     for (int i = 0; i < c.path.senders; ++i) {
@@ -245,18 +247,19 @@ void ChunkEngine::send(Connection& c, int id, Ps at) {
         in = std::max(in, p.serve(std::max(at + c.latency, p.busy_until), bytes * c.path.use[i].bytes_per_byte));
     }
     entry.time = in;
+    c.flight.push(entry);
     queue_.push(in, ChunkEvent::kDelivered, static_cast<std::uint32_t>(id), c.epoch);
 }
 
 void ChunkEngine::on_delivered(int id) {
     Connection& c = connection_[id];
-    Entry& entry = c.queue[c.delivered++];
+    Entry& entry = c.flight[c.delivered++];
     entry.time = now_ + c.latency;  // the acknowledgement comes back
     const int token_id = entry.token;
     Token& token = token_[token_id];
     c.payload += token.bytes;
     const bool fresh = token.hop == entry.hop;
-    const bool waiting = c.sent < c.queue.end();
+    const bool waiting = !c.waiting.empty();
     const int hop = c.hop;
     if (fresh || !options_.drop_duplicates) {
         const Pass& pass = schedule_.passes[token.pass];

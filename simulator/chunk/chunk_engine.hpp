@@ -56,7 +56,7 @@ class ChunkEngine {
     void send(Connection& connection, int id, Ps at);
     void on_delivered(int connection);
     void advance(int token_id);
-    Ps window_opens(const Connection& connection, std::uint64_t entry) const;
+    Ps window_opens(const Connection& connection) const;
     void wake(int port, Ps at);
     double weight_of(const Connection& connection) const;
 
@@ -64,6 +64,7 @@ class ChunkEngine {
     void on_nic_event(int id);
     void on_detected(int nic);
     void roll_back(int connection);
+    void take_back(Connection& connection, std::uint64_t from);
     void unreserve(int connection);
     void stretch(int connection, double factor);
     void free_ports(const Connection& connection);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "chunk/chunk_engine.hpp"
 
@@ -55,8 +56,18 @@ void ChunkEngine::roll_back(int id) {
     Connection& c = connection_[id];
     c.acknowledge(now_);
     ++c.epoch;
-    c.sent = c.delivered = c.queue.begin();
+    take_back(c, c.flight.begin());
+    c.delivered = c.flight.begin();
     free_ports(c);
+}
+
+// What was sent from entry `from` on waits again, before all else of its pass.
+void ChunkEngine::take_back(Connection& c, std::uint64_t from) {
+    std::map<int, std::vector<Entry>> by_pass;
+    for (std::uint64_t k = from; k < c.flight.end(); ++k)
+        by_pass[token_[c.flight[k].token].pass].push_back(c.flight[k]);
+    c.flight.cut(from);
+    for (const auto& [pass, entries] : by_pass) c.waiting.push_front(pass, entries);
 }
 
 // What a connection has booked ahead of time is void; a port that others use has at most one chunk under way.
@@ -72,16 +83,16 @@ void ChunkEngine::free_ports(const Connection& c) {
 void ChunkEngine::unreserve(int id) {
     Connection& c = connection_[id];
     std::uint64_t keep = c.delivered;
-    while (keep < c.sent && (keep == c.delivered || c.queue[keep - 1].time - c.latency <= now_)) ++keep;
-    if (keep == c.sent) return;
+    while (keep < c.flight.end() && (keep == c.delivered || c.flight[keep - 1].time - c.latency <= now_)) ++keep;
+    if (keep == c.flight.end()) return;
     ++c.epoch;
-    c.sent = keep;
+    take_back(c, keep);
     for (std::uint64_t k = c.delivered; k < keep; ++k)
-        queue_.push(c.queue[k].time, ChunkEvent::kDelivered, static_cast<std::uint32_t>(id), c.epoch);
+        queue_.push(c.flight[k].time, ChunkEvent::kDelivered, static_cast<std::uint32_t>(id), c.epoch);
     for (int i = 0; i < c.path.count; ++i) {
         const bool sender = i < c.path.senders;
         ChunkPort& p = port_[c.path.use[i].port];
-        const Ps last = keep > c.delivered ? c.queue[keep - 1].time - (sender ? c.latency : 0) : now_;
+        const Ps last = keep > c.delivered ? c.flight[keep - 1].time - (sender ? c.latency : 0) : now_;
         if (c.exclusive) p.busy_until = std::max(now_, last);
     }
 }
@@ -89,17 +100,17 @@ void ChunkEngine::unreserve(int id) {
 // What is under way on a port that has become slower takes longer from now on.
 void ChunkEngine::stretch(int id, double factor) {
     Connection& c = connection_[id];
-    if (c.delivered == c.sent) return;
+    if (c.delivered == c.flight.end()) return;
     ++c.epoch;
-    for (std::uint64_t k = c.delivered; k < c.sent; ++k) {
-        const Ps sent = c.queue[k].time - c.latency;
-        if (sent > now_) c.queue[k].time = later(sent, factor) + c.latency;
-        queue_.push(c.queue[k].time, ChunkEvent::kDelivered, static_cast<std::uint32_t>(id), c.epoch);
+    for (std::uint64_t k = c.delivered; k < c.flight.end(); ++k) {
+        const Ps sent = c.flight[k].time - c.latency;
+        if (sent > now_) c.flight[k].time = later(sent, factor) + c.latency;
+        queue_.push(c.flight[k].time, ChunkEvent::kDelivered, static_cast<std::uint32_t>(id), c.epoch);
     }
     if (!c.exclusive) return;
     for (int i = 0; i < c.path.count; ++i) {
         ChunkPort& p = port_[c.path.use[i].port];
-        p.busy_until = std::max(p.busy_until, c.queue[c.sent - 1].time - (i < c.path.senders ? c.latency : 0));
+        p.busy_until = std::max(p.busy_until, c.flight[c.flight.end() - 1].time - (i < c.path.senders ? c.latency : 0));
     }
 }
 
@@ -158,12 +169,11 @@ void ChunkEngine::rebind(int hop) {
 
 void ChunkEngine::retire(int id, std::vector<Entry>& entries) {
     Connection& c = connection_[id];
-    if (c.up) roll_back(id);
+    roll_back(id);
     c.up = false;
     flush(c);
-    for (std::uint64_t k = c.queue.begin(); k < c.queue.end(); ++k) entries.push_back(c.queue[k]);
-    c.queue.clear();
-    c.sent = c.delivered = c.queue.begin();
+    c.waiting.each([&entries](const Entry& entry) { entries.push_back(entry); });
+    c.waiting.clear();
     for (int i = 0; i < c.path.count; ++i) std::erase(port_[c.path.use[i].port].connections, id);
     for (int i = 0; i < c.path.count; ++i) check_exclusive(c.path.use[i].port);
 }

@@ -59,6 +59,7 @@ void FlowRun::set_up() {
         flows_[i].work = static_cast<double>(pass.bytes());
         flows_[i].weight = pass.weight > 0 ? pass.weight : 1;
         hop_bytes_[i] = schedule_.hop_bytes(pass);
+        hops_.require_bound(i, hop_bytes_[i]);
     }
     for (std::size_t e = 0; e < events_.size(); ++e) {
         if (events_[e].at_bytes >= 0)

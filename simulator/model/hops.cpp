@@ -58,13 +58,19 @@ Hops::Hops(const Cluster& cluster, const Schedule& schedule, const Binding& bind
                 hop.lanes = {Lane{}};
             } else {
                 const auto lanes = bound.find(key);
-                if (lanes == bound.end())
-                    throw std::invalid_argument(describe(hop) + ": crosses servers but no NIC is bound to it");
-                hop.lanes = checked(hop, lanes->second);
+                if (lanes != bound.end()) hop.lanes = checked(hop, lanes->second);
             }
             hops_.push_back(std::move(hop));
         }
         index_.push_back(std::move(ids));
+    }
+}
+
+void Hops::require_bound(int pass, const std::vector<std::int64_t>& hop_bytes) const {
+    for (std::size_t position = 0; position < hop_bytes.size(); ++position) {
+        const Hop& hop = hops_[of(pass, static_cast<int>(position))];
+        if (hop_bytes[position] > 0 && hop.lanes.empty())
+            throw std::invalid_argument(describe(hop) + ": crosses servers but no NIC is bound to it");
     }
 }
 

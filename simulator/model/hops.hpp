@@ -41,7 +41,7 @@ struct Hop {
 
 class Hops {
   public:
-    // Throws std::invalid_argument where a hop between servers has no binding or an impossible one.
+    // Throws std::invalid_argument where a hop between servers has an impossible binding.
     Hops(const Cluster& cluster, const Schedule& schedule, const Binding& binding);
 
     int count() const { return static_cast<int>(hops_.size()); }
@@ -49,6 +49,10 @@ class Hops {
     int of(int pass, int position) const { return index_[pass_index_[pass]][position]; }
     const std::vector<int>& of_pass(int pass) const { return index_[pass_index_[pass]]; }
     LanePath path(const Hop& hop, const Lane& lane) const;
+
+    // Throws std::invalid_argument that names a hop between servers which carries bytes of the pass but has no lane.
+    // A route may have hops that no section makes; those need none.
+    void require_bound(int pass, const std::vector<std::int64_t>& hop_bytes) const;
 
     void rebind(int hop, std::vector<Lane> lanes);
     // Replaces the lanes of every hop that the rows name; returns those hops.

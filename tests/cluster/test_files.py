@@ -54,6 +54,7 @@ def test_a_good_file_is_good(tmp_path: Path) -> None:
 
 
 NIC = ("server", "nics", 0)
+PROBES = {"mechanism": "probes", "interval_ms": 1, "timeout_ms": 1}
 
 
 @pytest.mark.parametrize(
@@ -62,10 +63,24 @@ NIC = ("server", "nics", 0)
         (("severs",), 2, "severs: unknown key; servers was meant.*allowed: .*fabric.*servers"),
         ((*NIC, "rate"), 100, "server.nics.0.rate: unknown key; rate_gbps was meant"),  # a unit is missing
         (("transport",), {"step_latency": 5}, "transport.step_latency: unknown key; step_latency_us was meant"),
-        (("failover", "detection"), 1, "failover.detection: unknown key; detection_ms was meant"),
+        (("failover", "detect"), 1, "failover.detect: unknown key; detection.* was meant"),
+        (("failover", "detection"), 1, "failover.detection: .*dictionary"),
+        (("failover",), {}, "failover: write either detection_ms or detection"),
+        (("failover", "detection"), PROBES, "failover: write either detection_ms or detection"),
+        (("failover",), {"detection": {"mechanism": "probe"}}, "failover.detection: .*'retry-timeout'.*'probes'"),
+        (
+            ("failover",),
+            {"detection": {"mechanism": "probes", "timeout_ms": 1}},
+            "failover.detection.interval_ms",
+        ),
+        (
+            ("failover",),
+            {"detection": {**PROBES, "interval": 1}},
+            r"failover.detection.interval: unknown key; interval_ms was meant\? \(allowed: interval_ms, mechanism",
+        ),
+        (("failover",), {"detection": {**PROBES, "misses": 0}}, "failover.detection.misses: .*equal to 1, got 0"),
         (("server", "host_bridge"), 1, "server.host_bridge: unknown key; host_bridge_gbps was meant"),
         (("fabric",), None, "fabric: missing"),
-        (("failover", "detection_ms"), None, "failover.detection_ms: missing"),
         ((*NIC, "rate_gbps"), None, "server.nics.0.rate_gbps: missing"),
         ((*NIC, "rate_gbps"), -100, "server.nics.0.rate_gbps: .*greater than 0, got -100"),
         ((*NIC, "rate_gbps"), 0, "server.nics.0.rate_gbps: .*greater than 0, got 0"),
@@ -130,7 +145,7 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
     """Its own keys win, section by section; the rest is the preset's."""
-    data = {"preset": "h100", "servers": 64, "failover": {"detection_ms": 9}}
+    data: dict[str, Any] = {"preset": "h100", "servers": 64, "failover": {"detection_ms": 9}}
     cluster = load_cluster(write(tmp_path, data))
     h100 = load_cluster("h100")
     assert len(cluster.servers) == 64
@@ -210,3 +225,28 @@ def test_a_pcie_slot_limits_rate_and_line_rate(tmp_path: Path) -> None:
     nic = {"rate_gbps": 100, "line_rate_gbps": 200, "pcie_gbps": 80, "burst_kb": 10}
     cluster = load_cluster(write(tmp_path, changed(GOOD, ("server", "nics"), [nic])))
     assert (cluster.nics[0].rate, cluster.nics[0].line_rate) == (10e9, 10e9)
+
+
+@pytest.mark.parametrize(
+    ("preset", "own", "delay_s"),
+    [
+        ("h100", {"detection": {"misses": 4}}, 3.6e-3),
+        ("h100", {"detection": {"mechanism": "retry-timeout", "timeout_ms": 50}}, 0.4006),
+        ("h100", {"detection_ms": 9}, 9.6e-3),
+        ("h100", {"notify_ms": 1.1}, 3.6e-3),
+        ("uniform", {"detection": PROBES}, 4.15e-3),
+    ],
+)
+def test_a_file_replaces_the_detection_of_its_preset(
+    preset: str, own: dict[str, Any], delay_s: float, tmp_path: Path
+) -> None:
+    """A fixed delay or another mechanism replaces the preset's; keys of the same mechanism are merged."""
+    cluster = load_cluster(write(tmp_path, {"preset": preset, "failover": own}))
+    assert cluster.resume_delay_s == pytest.approx(delay_s)
+
+
+def test_link_events_and_their_fallback(tmp_path: Path) -> None:
+    """A NIC's own server knows in `event_ms`."""
+    link = {"mechanism": "link-event", "event_ms": 3, "timeout_ms": 50}
+    cluster = load_cluster(write(tmp_path, changed(GOOD, ("failover",), {"detection": link, "notify_ms": 1})))
+    assert cluster.resume_delay_s == pytest.approx(4e-3)

@@ -7,7 +7,7 @@ from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.binding import binding_of
 from r2cc_simai.collectives.channels import channel_lanes
-from r2cc_simai.collectives.r2cc_allreduce import Division, add_r2cc_allreduce, optimal_y
+from r2cc_simai.collectives.r2cc_allreduce import add_r2cc_allreduce, one_level, optimal_y
 from r2cc_simai.collectives.schedule import Schedule, ScheduleBuilder
 from r2cc_simai.engine.run import Backend, run_schedule
 from r2cc_simai.failures.timeline import Event
@@ -143,7 +143,7 @@ def run_with_split(n, x, y, size):
     healthy_only = channel_lanes(cluster, range(1, n), alive)
     builder = ScheduleBuilder(n_ranks=n, bytes=size, chunk_bytes=cluster.chunk_bytes)
     rows = []
-    division = Division(0, cut, every, [0, cut], healthy_only, [cut, size], [cut, size])
+    division = one_level(0, every, [0, cut], healthy_only, [cut, size], [cut, size])
     add_r2cc_allreduce(builder, cluster, division, 64, rows)
     return run_schedule(cluster, builder.build(), binding_of(rows), (Event(0, 1 - x),)).elapsed_s
 

@@ -16,7 +16,7 @@ BOTH = pytest.mark.parametrize("backend", list(Backend))
 @pytest.mark.parametrize("size", [1, 48 * KIB, 480 * KIB])
 def test_a_small_ring_pays_every_step(n, size, backend, simulate, cluster_of):
     """One chunk a section: T = base + 2(n-1) * (D/n / B + step latency)."""
-    cluster = cluster_of(servers=n, transport={"base_latency_us": 10, "step_latency_us": 5})
+    cluster = cluster_of(servers=n, transport={"base_latency_us": 10, "step_latency_us": 5, "algorithms": ["ring"]})
     run = simulate(cluster, "ideal", size, backend=backend)
     # A section may be a byte longer than D/n.
     assert run.elapsed_s == pytest.approx(10e-6 + 2 * (n - 1) * (size / n / B + 5e-6), abs=2 * n / B)
@@ -28,7 +28,7 @@ def test_hops_inside_a_server_have_their_own_latency(backend, simulate, cluster_
     cluster = cluster_of(
         gpus=2,
         server={"intra_server": {"rate_gbps": 100_000, "latency_us": 1}},
-        transport={"step_latency_us": 5},
+        transport={"step_latency_us": 5, "algorithms": ["ring"]},
     )
     run = simulate(cluster, "ideal", 4, backend=backend)
     assert run.elapsed_s == pytest.approx(18e-6, rel=1e-3)

@@ -10,7 +10,7 @@ from r2cc_simai.strategies.registry import STRATEGIES
 SIMULATOR = Path(__file__).resolve().parents[2] / "simulator"
 ALGORITHMS = ["ring", "rings", "allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter", "tree"]
 STRATEGY_NAMES = ["nccl", "balance", "hot-repair", "hot_repair", "r2cc", "optcc", "adapcc", "ideal", "dejavu"]
-NAMES = sorted({*ALGORITHMS, *STRATEGY_NAMES, *STRATEGIES})
+NAMES = sorted({*ALGORITHMS, *STRATEGY_NAMES, *STRATEGIES} - {"auto"})  # a word of C++
 
 
 def words(text: str) -> set[str]:

@@ -7,7 +7,7 @@ from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.errors import InputError
 from r2cc_simai.failures.component import nics_of
 from r2cc_simai.failures.parse import parse_failures
-from r2cc_simai.failures.timeline import Event, Timeline, sorted_timeline
+from r2cc_simai.failures.timeline import Component, Event, Timeline, sorted_timeline
 
 R7525 = load_cluster("r7525")
 H100 = load_cluster("h100x4")
@@ -147,3 +147,28 @@ def test_a_flap_shorter_than_its_detection_is_never_known() -> None:
     """Down 1.0..1.2 s, detection 0.5 s."""
     timeline = sorted_timeline([Event(0, 0.0, time_s=1.0), Event(0, 1.0, time_s=1.2)], "test")
     assert [timeline.fractions(1, t, 0.5)[0] for t in (1.1, 1.3, 1.6, 2.0)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "component"),
+    [
+        ("server0.mlx5_2@1", Component.NIC),
+        ("server0.mlx5_2.port@1", Component.PORT),
+        ("server0.mlx5_2.cable=0.5@1..2", Component.CABLE),
+        ("server[0-1].mlx5_2.path@1", Component.PATH),
+        ("server0@1", Component.PORT),  # its ToR switch
+        ("rail1@1", Component.PORT),
+    ],
+)
+def test_the_part_that_fails(text: str, component: Component) -> None:
+    """It stands behind the NIC; a server or a rail stands for its switch. The NICs are the same."""
+    cluster = load_cluster("r7525")
+    events = parse_failures([text], cluster).events
+    assert {event.component for event in events} == {component}
+    assert all(cluster.nics[event.nic].name == "mlx5_2" for event in events if "mlx5_2" in text)
+
+
+def test_a_part_that_no_nic_has() -> None:
+    """`server0.mlx5_2.fan` is no component."""
+    with pytest.raises(InputError, match=r"no NIC 'mlx5_2\.fan'"):
+        parse_failures(["server0.mlx5_2.fan@1"], load_cluster("r7525"))

@@ -162,6 +162,6 @@ def test_several_logs_are_grouped_by_log(write_sweep, capsys):
 
 def test_another_collective_is_named_as_unknown(write_sweep, capsys):
     path: Path = write_sweep([GIB])
-    path.write_text(path.read_text().replace("all_reduce_perf", "all_gather_perf"))
+    path.write_text(path.read_text().replace("all_reduce_perf", "scan_perf"))
     assert run(["compare", str(path)]) == 2
-    assert "all_gather is not known" in capsys.readouterr().err
+    assert "scan is not known" in capsys.readouterr().err

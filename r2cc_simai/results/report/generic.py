@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from r2cc_simai.results.report import comparison, labels, units
+from r2cc_simai.results.report.by_size import by_size
 from r2cc_simai.results.report.document import Block, Cell, Heading, Section, Table, Text, columns
 from r2cc_simai.results.report.overhead_bars import overhead_bars
 from r2cc_simai.results.table import Row
@@ -23,7 +24,7 @@ def build(scenario: str, rows: Sequence[Row]) -> Section:
     cases: dict[Case, list[Row]] = {}
     for row in rows:
         cases.setdefault((row.cluster, row.workload, row.pattern, row.backend), []).append(row)
-    blocks: list[Block] = [*_plot(scenario, cases)]
+    blocks: list[Block] = [*(_plots_by_size(scenario, cases) or _plot(scenario, cases))]
     if len(cases) <= MANY:
         for case, own in cases.items():
             blocks += [Heading(_case_name(case, cases)), *_tables(own)]
@@ -85,6 +86,18 @@ def _counter_table(rows: Sequence[Row]) -> Table:
         for row in rows
     ]
     return Table("Bytes per NIC", columns("<strategy", "size", "<counter", "simulated"), tuple(lines))
+
+
+def _plots_by_size(scenario: str, cases: dict[Case, list[Row]]) -> list[Block]:
+    """Return overhead over size, a plot a case, where the cases are few and the sizes many."""
+    if len(cases) > FEW:
+        return []
+    plots = []
+    for number, (case, own) in enumerate(cases.items()):
+        caption = f"Overhead of the steady time over the healthy cluster by size, {_case_name(case, cases)}."
+        plot = by_size(f"by-size-{slug(scenario)}-{number}", caption, own)
+        plots += [plot] if plot else []
+    return [*plots]
 
 
 def _plot(scenario: str, cases: dict[Case, list[Row]]) -> list[Block]:
