@@ -34,7 +34,9 @@ def export(
     piece: Annotated[
         str | None,
         typer.Option(
-            "--piece", metavar="SIZE", help="chakra: largest message; the cluster's chunk by default, 0: whole sections."
+            "--piece",
+            metavar="SIZE",
+            help="chakra: largest message; the cluster's chunk by default, 0: whole sections.",
         ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Read back and prove; msccl always does.")] = False,

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from r2cc_simai.bounds.cuts import raise_bound
 from r2cc_simai.bounds.fabric import ServerClass, fabric_of, server_classes
-from r2cc_simai.bounds.profiles import Profile, nic_profile, when
+from r2cc_simai.bounds.profiles import Profile, when
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.failures.timeline import Event, Timeline
 
@@ -55,6 +55,3 @@ def closed_form_bound(classes: tuple[ServerClass, ...], size: int) -> float:
 def _cuts_may_say_more(cluster: Cluster, classes: tuple[ServerClass, ...]) -> bool:
     bridged = any(far for one in classes for _, far, _ in one.nics)
     return bridged or not (cluster.rails_connected or len(classes) == 1)
-
-
-_profile, _when = nic_profile, when  # earlier names

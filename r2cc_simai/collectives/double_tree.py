@@ -59,6 +59,12 @@ def depths(tree: Tree) -> list[int]:
     return found
 
 
+@lru_cache(maxsize=64)
+def deepest(n: int) -> int:
+    """Steps from the farthest of n nodes to the root, in the deeper of the two trees."""
+    return max(max(depths(tree)) for tree in double_tree(n))
+
+
 def add_double_trees(
     builder: ScheduleBuilder,
     cluster: Cluster,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from r2cc_simai.collectives.schedule import Schedule
+from r2cc_simai.collectives.schedule import Int, Schedule
 from r2cc_simai.errors import InputError
-from r2cc_simai.exporters.messages import Int, Messages, RankOps
+from r2cc_simai.exporters.messages import Messages, RankOps
 from r2cc_simai.exporters.wire import LENGTH, MessageColumn, Rows, bytes_field, varint, varint_field, varint_lengths
 
 # Node types.
@@ -74,16 +74,15 @@ def _nodes(ops: RankOps) -> bytes:
     sends, adds, takes = (np.flatnonzero(which) for which in (ops.send, ops.reduce, ~ops.send & ~ops.reduce))
     receives = np.flatnonzero(~ops.send)
     comp = last[adds] - 1
-    for raw_type, name, rows in ((SEND, b"send", first[sends] - 1), (RECV, b"recv", first[receives] - 1)):
-        column.constant(bytes_field(NODE_NAME, name) + varint_field(NODE_TYPE, raw_type), rows)
+    for kind, name, rows in ((SEND, b"send", first[sends] - 1), (RECV, b"recv", first[receives] - 1)):
+        column.constant(bytes_field(NODE_NAME, name) + varint_field(NODE_TYPE, kind), rows)
     column.constant(bytes_field(NODE_NAME, b"add") + varint_field(NODE_TYPE, COMP), comp)
 
     _dependencies(column, ops, first, last, count)
     column.constant(_attribute_of("is_cpu_op", varint_field(ATTR_BOOL, 0)))
     size = ops.hi - ops.lo
-    for name, picked in (("comm_dst", sends), ("comm_src", receives)):
-        rows = first[picked] - 1
-        _attribute(column, name, ATTR_INT32, ops.peer[picked], rows)
+    for peer, picked in (("comm_dst", sends), ("comm_src", receives)):
+        _attribute(column, peer, ATTR_INT32, ops.peer[picked], first[picked] - 1)
     every = first - 1
     _attribute(column, "comm_size", ATTR_INT64, size, every)
     _attribute(column, "comm_tag", ATTR_INT32, ops.tag, every)

@@ -82,9 +82,10 @@ class Messages:
         self._cut_pieces()
 
     def _pieces(self, lo: Int, hi: Int, chunks: int) -> Int:
-        if self._piece_bytes is None:
-            return np.minimum(hi - lo, chunks)
-        return -(-(hi - lo) // self._piece_bytes) if self._piece_bytes else np.ones_like(lo)
+        most = np.full(len(lo), chunks, dtype=np.int64)
+        if self._piece_bytes is not None:
+            most = -(-(hi - lo) // self._piece_bytes) if self._piece_bytes else np.ones(len(lo), dtype=np.int64)
+        return np.minimum(hi - lo, most)
 
     def _cut_pieces(self) -> None:
         section = np.repeat(np.arange(len(self._lo)), self._count)
@@ -112,9 +113,7 @@ class Messages:
             dst.append(route[(at + 1) % len(route)].reshape(-1))
             base += len(start)
         empty = np.zeros(0, dtype=np.int32)
-        self._section, self._hop, self._src, self._dst = (
-            np.concatenate([empty, *x]) for x in (section, hop, src, dst)
-        )
+        self._section, self._hop, self._src, self._dst = (np.concatenate([empty, *x]) for x in (section, hop, src, dst))
         self._by_src = np.argsort(self._src, kind="stable").astype(np.int64)
         self._by_dst = np.argsort(self._dst, kind="stable").astype(np.int64)
         ranks = np.arange(self.schedule.n_ranks + 1)

@@ -101,7 +101,9 @@ def common_chunk(messages: Messages) -> int:
         )
     longest = messages.longest // unit
     if longest > limits.MOST_COUNT:
-        raise limits.UnevenError(f"MSCCL: a section is {longest} of the common chunks; a step moves {limits.MOST_COUNT}")
+        raise limits.UnevenError(
+            f"MSCCL: a section is {longest} of the common chunks; a step moves {limits.MOST_COUNT}"
+        )
     if longest > 1 and messages.longest > limits.CHUNK_BYTES:
         raise InputError(
             f"MSCCL: unequal sections must fit in a connection's buffer of {limits.CHUNK_BYTES} B, one is "

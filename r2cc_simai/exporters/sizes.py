@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from r2cc_simai.collectives.schedule import Schedule
 from r2cc_simai.errors import SimaiError
-from r2cc_simai.exporters.msccl import common_chunk
 from r2cc_simai.exporters.messages import Messages
+from r2cc_simai.exporters.msccl import common_chunk
 
 # Multiples of these divide by most counts of ranks, channels and segments that clusters have.
 _STEPS = tuple(math.lcm(*range(1, n + 1)) * 64 for n in (4, 7, 8, 10, 12))

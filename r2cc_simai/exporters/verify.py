@@ -20,7 +20,7 @@ LONGEST_PATH = 8  # operations of a cycle that are printed
 Cell = tuple[int, int, int]  # whose cell of the buffer it is, ranks that are in it, ranks that are in it more than once
 
 
-class _Fault(Exception):
+class _FaultError(Exception):
     """What is wrong, as one line."""
 
 
@@ -32,7 +32,7 @@ def find_fault(program: Program, wanted: Wanted | None = None) -> str | None:
     try:
         order = _topological(program)
         memory = _Execution(program, order).run()
-    except _Fault as fault:
+    except _FaultError as fault:
         return str(fault)
     return _judge(program, memory, wanted or all_reduced(program.n_ranks))
 
@@ -41,7 +41,7 @@ def _topological(program: Program) -> list[int]:
     """The operations in an order that the program allows.
 
     Raises:
-        _Fault: some wait for themselves.
+        _FaultError: some wait for themselves.
     """
     count = len(program.rank)
     missing = [0] * count
@@ -66,7 +66,7 @@ def _topological(program: Program) -> list[int]:
             if not missing[then]:
                 order.append(then)
     if len(order) < count:
-        raise _Fault(_cycle(program, missing))
+        raise _FaultError(_cycle(program, missing))
     return order
 
 
@@ -121,7 +121,7 @@ class _Execution:
         """Executes everything and returns the memories.
 
         Raises:
-            _Fault: two accesses are not ordered, or what is read makes no sense.
+            _FaultError: two accesses are not ordered, or what is read makes no sense.
         """
         program = self._program
         for node in self._order:
@@ -148,11 +148,11 @@ class _Execution:
         if not a:
             return b
         if len(a) != len(b):
-            raise _Fault(f"{self._program.name(node)}: adds {self._bytes(a[0][0])}.. to {self._bytes(b[0][0])}..")
+            raise _FaultError(f"{self._program.name(node)}: adds {self._bytes(a[0][0])}.. to {self._bytes(b[0][0])}..")
         total: list[Cell] = []
         for (cell, once, more), (other, more_once, more_more) in zip(a, b, strict=True):
             if cell != other:
-                raise _Fault(f"{self._program.name(node)}: adds {self._bytes(cell)} to {self._bytes(other)}")
+                raise _FaultError(f"{self._program.name(node)}: adds {self._bytes(cell)} to {self._bytes(other)}")
             total.append((cell, once | more_once, more | more_more | once & more_once))
         return total
 
@@ -162,7 +162,7 @@ class _Execution:
         for cell in range(at, at + width):
             found = memory[cell]
             if found is None:
-                raise _Fault(f"{self._program.name(node)}: reads {self._place(cell)}, which nothing has written")
+                raise _FaultError(f"{self._program.name(node)}: reads {self._place(cell)}, which nothing has written")
             if writer[cell] != NONE and not self._ordered(writer[cell], node):
                 self._race(writer[cell], node, "writes", "reads", cell)
             readers.setdefault(cell, []).append(node)
@@ -203,7 +203,7 @@ class _Execution:
 
     def _race(self, a: int, b: int, what_a: str, what_b: str, cell: int) -> None:
         names = f"{self._program.name(a)} {what_a} and {self._program.name(b)} {what_b}"
-        raise _Fault(f"{names} {self._place(cell)}, and nothing orders them")
+        raise _FaultError(f"{names} {self._place(cell)}, and nothing orders them")
 
     def _place(self, cell: int) -> str:
         for start in (self._program.input_at, self._program.output_at):

@@ -58,12 +58,12 @@ class MessageColumn:
 
     def __init__(self, count: int) -> None:
         self._length = np.zeros(count, dtype=np.int64)
-        self._parts: list[tuple[Rows, Bytes | Int, Int | None]] = []
+        self._parts: list[tuple[Rows, bytes | Int, Int | None]] = []
 
     def constant(self, raw: bytes, rows: Rows = _ALL) -> None:
         """Adds the same bytes to each of `rows`."""
         self._length[rows] += len(raw)
-        self._parts.append((rows, np.frombuffer(raw, dtype=np.uint8), None))
+        self._parts.append((rows, raw, None))
 
     def varint(self, values: Int, rows: Rows = _ALL) -> None:
         """Adds a number to each of `rows`."""
@@ -90,7 +90,7 @@ class MessageColumn:
         _put(out, cursor - prefix, self._length)
         for rows, values, counts in self._parts:
             at = cursor[rows]
-            if values.dtype == np.uint8:
+            if isinstance(values, bytes):
                 for k, byte in enumerate(values):
                     out[at + k] = byte
                 cursor[rows] += len(values)

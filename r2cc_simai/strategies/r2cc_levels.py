@@ -5,6 +5,7 @@ are peeled off, and the others form the next ring over what they have left, leve
 priced by the formulas of `collectives.r2cc_allreduce`; the recursion stops where one more costs more than it saves.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -187,12 +188,16 @@ def predicted_s(view: View, division: Division, k: int) -> float:
                     stage1.nics(track.out[nic], track.into[nic], size)
             stage1.links(track.into.values(), size)
     for level in division.levels:
+        sizes: dict[int, float] = defaultdict(float)
         for part in level.parts:
             size = float(part.hi - part.lo)
+            sizes[division.tracks.index(part.track)] += size
             for out, into, share in stage2_pairs(view.cluster, division, level, part):
                 stage2.nics(out, into, share * size)
-            stage2.links(part.track.into.values(), size)
-            stage2.links((part.track.out[server] for server in level.left_out), size, turned=1)
+        for at, size in sizes.items():
+            track = division.tracks[at]
+            stage2.links(track.into.values(), size)
+            stage2.links((track.out[server] for server in level.left_out), size, turned=1)
     return stage1.seconds() + (1 + 1 / k) * stage2.seconds()
 
 

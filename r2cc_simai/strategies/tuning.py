@@ -22,7 +22,7 @@ from typing import Literal
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.channels import Lane, ring_route, server_of_rank
-from r2cc_simai.collectives.double_tree import depths, double_tree
+from r2cc_simai.collectives.double_tree import deepest
 
 SLICES = (1, 2, 4, 8)
 SURELY = 0.9
@@ -86,7 +86,6 @@ class _Model:
         chunk = min(part, self._cluster.chunk_bytes)
         inside = 2 * (self._most - 1) * (self._link_s + chunk / self._link)
         inside += 2 * (part - chunk) * self._lanes / self._link if self._most > 1 else 0.0
-        depth = max(max(depths(tree)) for tree in double_tree(self._servers))
-        across = 2 * depth * (self._net_s + 2 * part / self._nic)
+        across = 2 * deepest(self._servers) * (self._net_s + 2 * part / self._nic)
         gap = max(4 * part / self._nic, 4 * part * self._link_share, self._window_s)
         return inside + across + (slices - 1) * gap

@@ -142,6 +142,16 @@ def degraded_clusters(draw, cluster_of):
     return cluster, left
 
 
+@pytest.mark.parametrize("n", range(3, 18))
+@pytest.mark.parametrize("k", [1, 4, 9])
+def test_every_size_of_ring_on_paper(n, k, cluster_of, plan_for):
+    """n = 3..17 servers, two, three and nearly all of them degraded, a size that does not divide."""
+    cluster, y = cluster_of(servers=n, nics=1), "opt" if n % 2 else "x"
+    for many in {2, min(3, n - 1), n - 2, n - 1} - {0, 1}:
+        left = {i * n // many: 1 - (1 + i % 4) / 8 for i in range(many)}
+        assert check_schedule(plan_for(cluster, f"r2cc-allreduce:k={k},y={y}", 17_000_003, left).schedule) is None
+
+
 @settings(max_examples=60)
 @given(
     data=st.data(),

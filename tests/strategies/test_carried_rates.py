@@ -64,6 +64,17 @@ def test_the_weighted_split_respects_the_bridge(backend, cluster_of, simulate):
     assert weighted >= bound * (1 - 1e-9)
 
 
+@BOTH
+def test_the_weighted_split_respects_a_slower_slot_and_unequal_nics(backend, cluster_of, simulate):
+    """NICs of 200, of 100 and of 200 Gb/s in a slot of 64 Gb/s: T = 3/2 D / (364 Gb/s), n = 4."""
+    nic = {"header_bytes": 0}
+    nics = [{**nic, "rate_gbps": 200}, {**nic, "rate_gbps": 100}, {**nic, "rate_gbps": 200, "pcie_gbps": 64}]
+    cluster, size = cluster_of(servers=4, server={"nics": nics}), 2**28
+    time_s = simulate(cluster, "balance:split=weighted", size, backend=backend).elapsed_s
+    assert time_s == pytest.approx(1.5 * size / (364 * GBPS), rel=0.02)
+    assert time_s >= all_reduce_bound(cluster, size, Timeline()) * (1 - 1e-9)
+
+
 def test_r2cc_with_two_failures_respects_the_bridge(cluster_of, simulate):
     """Two servers without a near NIC: levels over 434 of 634 Gb/s, never below the bound, no worse than Balance."""
     cluster, size = bridged(cluster_of, servers=8), 2**30
