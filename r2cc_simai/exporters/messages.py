@@ -85,7 +85,8 @@ class Messages:
         most = np.full(len(lo), chunks, dtype=np.int64)
         if self._piece_bytes is not None:
             most = -(-(hi - lo) // self._piece_bytes) if self._piece_bytes else np.ones(len(lo), dtype=np.int64)
-        return np.minimum(hi - lo, most)
+        count: Int = np.minimum(hi - lo, most)
+        return count
 
     def _cut_pieces(self) -> None:
         section = np.repeat(np.arange(len(self._lo)), self._count)

@@ -35,7 +35,10 @@ std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule,
             window += cluster.window_chunks * chunk / (slowest * chunk + 2 * path.latency_s);
         }
         cost.work_s = cost.stream_s_per_byte * static_cast<double>(hop_bytes[h]);
-        if (cluster.window_chunks > 0) cost.window_rate = window;
+        // The first window leaves without waiting; what comes behind it is paced by acknowledgements.
+        const double free = static_cast<double>(cluster.window_chunks) * static_cast<double>(hop.lanes.size());
+        const double chunks = chunk > 0 ? static_cast<double>(hop_bytes[h]) / chunk : 0;
+        if (cluster.window_chunks > 0 && chunks > free) cost.window_rate = window * chunks / (chunks - free);
     }
     return costs;
 }
