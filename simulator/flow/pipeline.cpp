@@ -15,6 +15,18 @@ struct HopCost {
     double window_rate = kUnlimited;  // payload bytes per second that the window allows
 };
 
+// Payload bytes per second that the window allows on a hop. N chunks leave in windows of W: each but the last is
+// followed by the next one only when its first chunk is acknowledged.
+double window_rate(const Cluster& cluster, const Hop& hop, double bytes, double chunk, double round_trip_s,
+                   const HopCost& cost) {
+    const double window = static_cast<double>(cluster.window_chunks) * static_cast<double>(hop.lanes.size());
+    const double one_s = cost.stream_s_per_byte * chunk;  // a chunk, on all lanes together
+    if (window <= 0 || bytes <= 0 || chunk <= 0 || round_trip_s <= window * one_s) return kUnlimited;
+    const double chunks = std::ceil(bytes / chunk - 1e-9);
+    const double waits = std::ceil(chunks / window) - 1;
+    return bytes / (waits * round_trip_s + (chunks - waits * window) * one_s);
+}
+
 std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule, const Hops& hops, int pass,
                                const std::vector<std::int64_t>& hop_bytes, const std::vector<double>& rate,
                                double chunk) {
@@ -23,7 +35,7 @@ std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule,
     for (std::size_t h = 0; h < costs.size(); ++h) {
         const Hop& hop = hops.at(hops.of(pass, static_cast<int>(h)));
         HopCost& cost = costs[h];
-        double window = 0;
+        double round_trip_s = 0;  // from a chunk's first byte to its acknowledgement
         for (const Lane& lane : hop.lanes) {
             const LanePath path = hops.path(hop, lane);
             double slowest = 0;
@@ -32,13 +44,10 @@ std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule,
             cost.seconds_per_byte = std::max(cost.seconds_per_byte, slowest);
             cost.latency_s = std::max(cost.latency_s, path.latency_s);
             cost.stream_s_per_byte = std::max(cost.stream_s_per_byte, slowest * lane.share);
-            window += cluster.window_chunks * chunk / (slowest * chunk + 2 * path.latency_s);
+            round_trip_s = std::max(round_trip_s, slowest * chunk + 2 * path.latency_s);
         }
+        cost.window_rate = window_rate(cluster, hop, static_cast<double>(hop_bytes[h]), chunk, round_trip_s, cost);
         cost.work_s = cost.stream_s_per_byte * static_cast<double>(hop_bytes[h]);
-        // The first window leaves without waiting; what comes behind it is paced by acknowledgements.
-        const double free = static_cast<double>(cluster.window_chunks) * static_cast<double>(hop.lanes.size());
-        const double chunks = chunk > 0 ? static_cast<double>(hop_bytes[h]) / chunk : 0;
-        if (cluster.window_chunks > 0 && chunks > free) cost.window_rate = window * chunks / (chunks - free);
     }
     return costs;
 }

@@ -25,12 +25,13 @@ TEST_CASE("pipeline: one hop without latency: nothing to fill, progress as fast 
     CHECK(pipe.cap == Approx(100));
 }
 
-TEST_CASE("pipeline: the window allows W chunks a round trip: W c / (c/B + 2 latency)") {
+TEST_CASE("pipeline: N chunks in windows of W wait ceil(N/W) - 1 times for a round trip of c/B + 2 latency") {
     Cluster cluster = small_cluster(2, 1, 100);
     cluster.net_latency_s = 2;
     cluster.window_chunks = 3;
     const Pipeline pipe = pipeline(cluster, one_hop(1000, 10), {{0, 0, 1, 0, 1, 1}});
-    CHECK(pipe.cap == Approx(3 * 100 / (1 + 2 * 2.0)));
+    // 10 chunks of 1 s, windows of 3: 0 1 2, 5 6 7, 10 11 12, 15: three round trips of 5 s, and the last chunk.
+    CHECK(pipe.cap == Approx(1000 / (3 * (1 + 2 * 2.0) + 1)));
     cluster.window_chunks = 0;  // no limit
     CHECK(pipeline(cluster, one_hop(1000, 10), {{0, 0, 1, 0, 1, 1}}).cap >= 99.9);
 }
