@@ -10,6 +10,10 @@ things are checked.
 With 1 and 2, all orders that the file allows do the same to every cell, so that one execution proves them all.
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from r2cc_simai.collectives.checker import Wanted, all_reduced, judge
@@ -30,11 +34,24 @@ def find_fault(program: Program, wanted: Wanted | None = None) -> str | None:
     `wanted` is the postcondition as the checker of schedules takes it, AllReduce by default.
     """
     try:
-        order = _topological(program)
-        memory = _Execution(program, order).run()
+        with _no_garbage_collection():
+            order = _topological(program)
+            memory = _Execution(program, order).run()
     except _FaultError as fault:
         return str(fault)
     return _judge(program, memory, wanted or all_reduced(program.n_ranks))
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Millions of tuples, none of them in a cycle: looking for cycles among them takes as long as the proof itself."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _topological(program: Program) -> list[int]:

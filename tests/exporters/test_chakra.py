@@ -19,7 +19,8 @@ from r2cc_simai.exporters.wire import read_messages
 from r2cc_simai.exporters.wish import Wish
 from r2cc_simai.strategies.registry import parse_strategy
 
-STRATEGIES = ["ideal", "nccl", "hot-repair", "balance", "balance:split=weighted", "r2cc-allreduce:k=3", "optcc:k=2"]
+STRATEGIES = ["ideal", "nccl", "nccl-failover", "hot-repair", "balance", "balance:split=weighted", "auto"]
+STRATEGIES += ["r2cc-allreduce:k=3", "optcc:k=2"]
 CLUSTERS = ["r7525", "h100x2", *(f"uniformx{n}" for n in range(3, 10))]
 # OptCC needs two healthy servers.
 CASES = [(s, c) for s in STRATEGIES for c in CLUSTERS if not (s.startswith("optcc") and c == "h100x2")]
