@@ -67,20 +67,24 @@ def msccl_xml(schedule: Schedule, name: str, op: str = "all_reduce") -> str:
     channels = _channels(schedule)
     chunks = schedule.bytes // unit
     limits.check_size(chunks, schedule.n_ranks, max(channels.values(), default=0) + 1)
-    ranks = [messages.of_rank(rank) for rank in range(schedule.n_ranks)]
     try:
-        blocks = [_blocks(ops, unit, chunks, channels, apart=True) for ops in ranks]
-        apart = 1
+        body, apart = _all_gpus(messages, unit, channels, apart=True), 1
     except _MixedError:
-        blocks = [_blocks(ops, unit, chunks, channels, apart=False) for ops in ranks]
-        apart = 0
+        body, apart = _all_gpus(messages, unit, channels, apart=False), 0
     head = f'<algo name={_quoted(name)} proto="Simple" nchannels="{max(channels.values()) + 1}"'
     head += f' nchunksperloop="{chunks}" ngpus="{schedule.n_ranks}" coll="{COLLECTIVES[op]}" inplace="1"'
     # For this size alone: the runtime takes sizes from minBytes up to, but not including, maxBytes.
-    lines = [f'{head} outofplace="{apart}" minBytes="{schedule.bytes}" maxBytes="{schedule.bytes + 1}">']
-    for gpu, own in enumerate(blocks):
-        lines += _gpu_lines(gpu, own, chunks, schedule.n_ranks)
-    return "\n".join([*lines, "</algo>", ""])
+    head += f' outofplace="{apart}" minBytes="{schedule.bytes}" maxBytes="{schedule.bytes + 1}">'
+    return "\n".join([head, *body, "</algo>", ""])
+
+
+def _all_gpus(messages: Messages, unit: int, channels: dict[int, int], *, apart: bool) -> list[str]:
+    lines = []
+    chunks, gpus = messages.schedule.bytes // unit, messages.schedule.n_ranks
+    for gpu in range(gpus):
+        blocks = _blocks(messages.of_rank(gpu), unit, chunks, channels, apart=apart)
+        lines += _gpu_lines(gpu, blocks, chunks, gpus)
+    return lines
 
 
 def common_chunk(messages: Messages) -> int:
