@@ -51,6 +51,10 @@ def test_one_or_two_processes_give_the_same_bytes(tmp_path: Path) -> None:
     two = run_sweep(scenario, tmp_path / "two", workers=2)
     assert (one.folder / "results.csv").read_bytes() == (two.folder / "results.csv").read_bytes()
     assert one.report.html.read_text().lower().startswith("<!doctype html>")
+    # No run beats the lower bound of its state.
+    gaps = [row.bound_gap_pct for row in one.rows if row.bound_gap_pct is not None]
+    assert gaps
+    assert min(gaps) >= 0
 
 
 def test_published_figures_stand_beside_the_rows_they_speak_of(tmp_path: Path) -> None:
