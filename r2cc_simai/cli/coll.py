@@ -106,7 +106,7 @@ def _describe(cluster: "Cluster") -> str:
 
 
 def _notes(run: "Simulated") -> "list[str]":
-    notes = list(run.result.notes)
+    notes = [*run.cluster.remarks, *run.result.notes]
     if run.result.steady is None:
         size = run.result.job.bytes
         notes.append(f"{size} B: no iteration was free of failures and one-off costs; ask for more with -n")

@@ -97,6 +97,19 @@ class Cluster:
         """NIC numbers by full name (`server0.nic3`)."""
         return {nic.full_name: nic.index for nic in self.nics}
 
+    @property
+    def remarks(self) -> list[str]:
+        """What a user may not have meant: NICs of one rail that disagree on the MTU, where the smaller one counts."""
+        sizes: dict[int, set[int]] = {}
+        for nic in self.nics:
+            sizes.setdefault(nic.rail, set()).add(nic.mtu_bytes)
+        return [
+            f"rail {rail} of {self.name}: NICs with MTU {' and '.join(map(str, sorted(mtus)))} bytes; "
+            "their connections use the smaller"
+            for rail, mtus in sorted(sizes.items())
+            if len(mtus) > 1
+        ]
+
     def resuming_after(self, delay_s: float) -> "Cluster":
         """The same cluster with a fixed delay from a failure until both ends use another NIC."""
         times = {"detection_ms": delay_s * 1e3, "detection": None, "notify_ms": 0.0, "migrate_ms": 0.0}

@@ -250,3 +250,15 @@ def test_link_events_and_their_fallback(tmp_path: Path) -> None:
     link = {"mechanism": "link-event", "event_ms": 3, "timeout_ms": 50}
     cluster = load_cluster(write(tmp_path, changed(GOOD, ("failover",), {"detection": link, "notify_ms": 1})))
     assert cluster.resume_delay_s == pytest.approx(4e-3)
+
+
+def test_unequal_mtus_on_a_rail_are_remarked(tmp_path):
+    """nccl PR 2135: MTU 1024 against 4096 is no hang and no error: the smaller one counts, and the user is told."""
+    path = tmp_path / "mixed.yml"
+    path.write_text(
+        "preset: uniform\nservers: 2\noverrides:\n  server1:\n    gpus: {count: 1}\n"
+        "    nics: [{rate_gbps: 400, mtu_bytes: 1024}]\n    intra_server: {rate_gbps: 3600}\n"
+    )
+    remarks = load_cluster(str(path)).remarks
+    assert remarks == ["rail 0 of mixed: NICs with MTU 1024 and 4096 bytes; their connections use the smaller"]
+    assert load_cluster("h100").remarks == []
