@@ -21,33 +21,7 @@ def lane_cuts(lengths: Int, shares: Sequence[float]) -> Int:
     return np.rint(np.outer(total / total[-1], lengths)).astype(np.int64)
 
 
-def add_all_gather(
-    builder: ScheduleBuilder,
-    cluster: Cluster,
-    lanes: Sequence[Lane],
-    shares: Sequence[float],
-    call: Call,
-    rows: list[Row],
-    bind: Bind,
-) -> None:
-    """Adds one ring per lane; lane i carries `shares[i]` of every block, which starts at its owner."""
-    _add_block_rings(builder, cluster, lanes, shares, call, rows, bind, reduce=False)
-
-
-def add_reduce_scatter(
-    builder: ScheduleBuilder,
-    cluster: Cluster,
-    lanes: Sequence[Lane],
-    shares: Sequence[float],
-    call: Call,
-    rows: list[Row],
-    bind: Bind,
-) -> None:
-    """As `add_all_gather` the other way: every block starts behind its owner, where it ends as the sum."""
-    _add_block_rings(builder, cluster, lanes, shares, call, rows, bind, reduce=True)
-
-
-def _add_block_rings(
+def add_block_rings(
     builder: ScheduleBuilder,
     cluster: Cluster,
     lanes: Sequence[Lane],
@@ -58,6 +32,11 @@ def _add_block_rings(
     *,
     reduce: bool,
 ) -> None:
+    """Adds one ring per lane; lane i carries `shares[i]` of every block.
+
+    AllGather: a block starts at its owner. ReduceScatter (`reduce`): it starts behind its owner and ends on it as the
+    sum.
+    """
     p = len(call.group)
     if p < 2:
         return

@@ -17,33 +17,7 @@ from r2cc_simai.collectives.ring_allreduce import Bind
 from r2cc_simai.collectives.schedule import ScheduleBuilder
 
 
-def add_broadcast(
-    builder: ScheduleBuilder,
-    cluster: Cluster,
-    lanes: Sequence[Lane],
-    shares: Sequence[float],
-    call: Call,
-    rows: list[Row],
-    bind: Bind,
-) -> None:
-    """Adds one chain per lane that starts at the root; lane i carries `shares[i]` of the bytes."""
-    _add_chains(builder, cluster, lanes, shares, call, rows, bind, reduce=False)
-
-
-def add_reduce(
-    builder: ScheduleBuilder,
-    cluster: Cluster,
-    lanes: Sequence[Lane],
-    shares: Sequence[float],
-    call: Call,
-    rows: list[Row],
-    bind: Bind,
-) -> None:
-    """Adds one chain per lane that ends at the root and adds on its way; lane i carries `shares[i]` of the bytes."""
-    _add_chains(builder, cluster, lanes, shares, call, rows, bind, reduce=True)
-
-
-def _add_chains(
+def add_chains(
     builder: ScheduleBuilder,
     cluster: Cluster,
     lanes: Sequence[Lane],
@@ -54,6 +28,10 @@ def _add_chains(
     *,
     reduce: bool,
 ) -> None:
+    """Adds one chain per lane; lane i carries `shares[i]` of the bytes.
+
+    Broadcast: it starts at the root. Reduce (`reduce`): it ends at the root and adds on its way.
+    """
     hops = len(call.group) - 1
     if hops < 1:
         return

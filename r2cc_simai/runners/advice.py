@@ -1,6 +1,7 @@
 """The ranking of strategies for one question, and how it changes with the size of the buffer."""
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from r2cc_simai.cluster.load import load_cluster
@@ -68,17 +69,20 @@ def advise(cluster: str, size: str, fail: tuple[str, ...], *, zero_latency: bool
 
 def advice_rows(advice: Advice) -> list[Row]:
     """The ranking as rows of the results table (scenario `advise`), then the crossovers (scenario `crossover`)."""
-    rows = [
-        make_row(
+    row = partial(
+        make_row,
+        cluster=advice.cluster.name,
+        workload="all_reduce",
+        pattern=advice.pattern,
+        backend="flow",
+        metric="time",
+        unit="s",
+    )
+    ranking = [
+        row(
             scenario="advise",
-            cluster=advice.cluster.name,
-            workload="all_reduce",
-            pattern=advice.pattern,
             strategy=one.strategy,
-            backend="flow",
             bytes=advice.bytes,
-            metric="time",
-            unit="s",
             simulated=one.time_s,
             ideal=advice.ideal_s,
             bound=advice.bound_s,
@@ -86,22 +90,11 @@ def advice_rows(advice: Advice) -> list[Row]:
         )
         for one in advice.ranking
     ]
-    rows += [
-        make_row(
-            scenario="crossover",
-            cluster=advice.cluster.name,
-            workload="all_reduce",
-            pattern=advice.pattern,
-            strategy=one.strategy,
-            backend="flow",
-            bytes=one.bytes,
-            metric="time",
-            unit="s",
-            simulated=one.time_s,
-        )
+    crossovers = [
+        row(scenario="crossover", strategy=one.strategy, bytes=one.bytes, simulated=one.time_s)
         for one in advice.crossovers
     ]
-    return rows
+    return ranking + crossovers
 
 
 def _request(cluster: Cluster, count: int) -> Request:

@@ -112,9 +112,9 @@ class JobResult:
         return [*notes, *([self.late] if self.late else [])]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def planned(strategy: Strategy, request: Request, view: View) -> Plan:
-    """The strategy's plan; equal requests in equal states share one."""
+    """The strategy's plan; equal requests in equal states share one. A few are kept: a plan may take megabytes."""
     return strategy.plan(request, view)
 
 

@@ -41,6 +41,6 @@ class Auto(Strategy):
             return Balance().plan(request, view)
         ranked = rank(CANDIDATES, request, view)
         best = ranked[0]
-        if best.plan is None:
+        if best.time_s is None:
             raise PartitionedError(best.why)
-        return replace(best.plan, note=f"auto takes {best.strategy} for {request.bytes} bytes")
+        return replace(best.candidate.plan(request, view), note=f"auto takes {best.strategy} for {request.bytes} bytes")

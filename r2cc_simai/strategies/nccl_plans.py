@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.all_to_all import add_all_to_all
 from r2cc_simai.collectives.binding import Row, binding_of
-from r2cc_simai.collectives.block_rings import add_all_gather, add_reduce_scatter
-from r2cc_simai.collectives.chains import add_broadcast, add_reduce
+from r2cc_simai.collectives.block_rings import add_block_rings
+from r2cc_simai.collectives.chains import add_chains
 from r2cc_simai.collectives.channels import Lane, lane_rows
 from r2cc_simai.collectives.direct import Direct
 from r2cc_simai.collectives.double_tree import add_double_trees
@@ -79,10 +80,10 @@ def _direct(request: Request, view: View, channels: Channels) -> Plan:
 
 
 _ON_LANES = {
-    "all_gather": add_all_gather,
-    "reduce_scatter": add_reduce_scatter,
-    "broadcast": add_broadcast,
-    "reduce": add_reduce,
+    "all_gather": partial(add_block_rings, reduce=False),
+    "reduce_scatter": partial(add_block_rings, reduce=True),
+    "broadcast": partial(add_chains, reduce=False),
+    "reduce": partial(add_chains, reduce=True),
 }
 _DIRECT: dict[str, Callable[[ScheduleBuilder, Direct, Call], NDArray[np.float64]]] = {
     "all_to_all": add_all_to_all,

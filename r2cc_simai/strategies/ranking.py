@@ -12,17 +12,21 @@ from r2cc_simai.cluster.view import View
 from r2cc_simai.engine.run import run_schedule
 from r2cc_simai.errors import SimaiError
 from r2cc_simai.failures.timeline import Event
-from r2cc_simai.strategies.base import Plan, Request, Strategy
+from r2cc_simai.strategies.base import Request, Strategy
 
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
     """A candidate: its predicted steady time in seconds and what to know of its plan, or why it does not apply."""
 
-    strategy: str
+    candidate: Strategy
     time_s: float | None
-    plan: Plan | None
     why: str
+
+    @property
+    def strategy(self) -> str:
+        """The candidate as a user writes it."""
+        return self.candidate.spec
 
 
 def rank(candidates: Sequence[Strategy], request: Request, view: View) -> list[Ranked]:
@@ -38,6 +42,6 @@ def _judge(candidate: Strategy, request: Request, view: View) -> Ranked:
         events = tuple(Event(nic, fraction) for nic, fraction in enumerate(view.fraction) if fraction < 1)
         run = run_schedule(view.cluster, plan.schedule, plan.binding, events)
     except SimaiError as error:
-        return Ranked(candidate.spec, None, None, str(error))
+        return Ranked(candidate, None, str(error))
     one_off = f"its first run costs {plan.one_off_s:g} s more" if plan.one_off_s else ""
-    return Ranked(candidate.spec, run.elapsed_s, plan, "; ".join(filter(None, (plan.note, one_off))))
+    return Ranked(candidate, run.elapsed_s, "; ".join(filter(None, (plan.note, one_off))))

@@ -53,25 +53,32 @@ std::vector<HopCost> hop_costs(const Cluster& cluster, const Schedule& schedule,
 }
 
 // When a section is at its end at the earliest: it may have to wait at a hop for the sections that started nearer to
-// it, which all pass first, and from there its first chunk goes all the way, the others behind it. Sections from far
-// away are the port's load, which the rate accounts for.
+// it, which all pass first, and from there its first chunk goes all the way, the others behind it. Looked at are the
+// sections that come to a hop first, and the last ones: behind a slow hop those may meet another one.
 template <typename Span>
 double longest_way(const Pass& pass, int n, int length, double chunk, const std::vector<HopCost>& costs,
-                   const Span& span) {
-    constexpr int kFar = 32;
+                   const std::vector<std::int64_t>& hop_bytes, const Span& span) {
+    constexpr int kFirst = 32, kLast = 8;
     std::vector<double> starting(n + 1, 0.0);  // bytes by position; the end of a chain starts nothing
     for (const Section& s : pass.sections) starting[s.start] += static_cast<double>(s.bytes());
     double longest = 0;
     for (int h = 0; h < n; ++h) {
+        const int reach = pass.cyclic ? length : std::min(length, h + 1);
+        const auto look = [&](int far, double ahead) {
+            const double bytes = starting[((h - far) % n + n) % n];
+            if (bytes > 0) {
+                const double queue = ahead + std::max(0.0, bytes - chunk);
+                longest = std::max(longest, queue * costs[h].stream_s_per_byte + span(h, length - far));
+            }
+            return bytes;
+        };
         double ahead = 0;  // bytes of the sections that pass the hop first
-        for (int far = 0; far <= std::min({h, kFar, length - 1}) || (pass.cyclic && far < std::min({n, kFar, length}));
-             ++far) {
-            const double bytes = starting[(h - far + n) % n];
-            if (bytes == 0) continue;
-            const double behind = std::max(0.0, bytes - chunk);
-            const double begun = ahead * costs[h].stream_s_per_byte;
-            longest = std::max(longest, begun + span(h, length - far) + behind * costs[h].stream_s_per_byte);
-            ahead += bytes;
+        const int first = std::min(reach, kFirst);
+        for (int far = 0; far < first; ++far) ahead += look(far, ahead);
+        double left = static_cast<double>(hop_bytes[h]);
+        for (int far = reach - 1; far >= std::max(first, reach - kLast); --far) {
+            left -= starting[((h - far) % n + n) % n];
+            look(far, left);
         }
     }
     return longest;
@@ -99,7 +106,7 @@ Pipeline pipeline_of(const Cluster& cluster, const Schedule& schedule, const Hop
         const int end = from + hops_made % n;
         return laps + (end <= n ? until[end] - until[from] : until[n] - until[from] + until[end - n]);
     };
-    const double path = longest_way(p, n, length, chunk, costs, span);
+    const double path = longest_way(p, n, length, chunk, costs, hop_bytes, span);
     // Filling: the shortest way from a section's start to the hop; draining: from the hop to a section's end.
     const int reach = std::min(length, n);
     std::vector<int> since_start(n, reach), until_end(n, reach);
