@@ -144,8 +144,8 @@ def test_sizes_that_do_not_divide(size: int) -> None:
 )
 def test_both_backends_agree_where_nothing_breaks(name: str, size: int, strategy: str, left: float) -> None:
     """T(chunk) = T(flow) within 1% when a NIC has a part of its rate from the start: for rings and trees at any size,
-    for the pipelined stages of R2CC-AllReduce where chunks are small against the buffer. 2% on the r7525, whose token buckets
-    run dry in mid-collective: flow sees their average use, chunk every gap between two chunks."""
+    for the pipelined stages of R2CC-AllReduce where chunks are small against the buffer. 2% on the r7525, whose token
+    buckets run dry in mid-collective: flow sees their average use, chunk every gap between two chunks."""
     cluster = load_cluster(name)
     if strategy.startswith("r2cc") and 2**20 < size < 2**30:
         size = 2**30
