@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from r2cc_simai.chakra.wire import LENGTH, MessageColumn, Rows, bytes_field, varint, varint_field, varint_lengths
 from r2cc_simai.collectives.schedule import Int, Schedule
 from r2cc_simai.errors import InputError
 from r2cc_simai.exporters.messages import Messages, RankOps
-from r2cc_simai.exporters.wire import LENGTH, MessageColumn, Rows, bytes_field, varint, varint_field, varint_lengths
 
 # Node types.
 COMP, SEND, RECV = 4, 5, 6

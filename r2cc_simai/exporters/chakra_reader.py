@@ -8,10 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from r2cc_simai.errors import InputError
-from r2cc_simai.exporters import chakra
-from r2cc_simai.exporters.program import Program
-from r2cc_simai.exporters.wire import (
+from r2cc_simai.chakra.wire import (
     FIXED32,
     FIXED64,
     VARINT,
@@ -24,6 +21,9 @@ from r2cc_simai.exporters.wire import (
     varint,
     varint_field,
 )
+from r2cc_simai.errors import InputError
+from r2cc_simai.exporters import chakra
+from r2cc_simai.exporters.program import Program
 
 _INTEGERS = {7, 9, 11, 13, 27}  # int32, int64, uint32, uint64, bool
 _ZIGZAG = {15, 17}  # sint32, sint64

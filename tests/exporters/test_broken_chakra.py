@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from r2cc_simai.exporters.wire import bytes_field, read_fields, read_list, read_messages, varint, varint_field
+from r2cc_simai.chakra.wire import bytes_field, read_fields, read_list, read_messages, varint, varint_field
 
 INT64, BOOL = 9, 27
 

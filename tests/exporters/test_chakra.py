@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from r2cc_simai.chakra.wire import read_messages
 from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.operations import OPERATIONS
@@ -15,7 +16,6 @@ from r2cc_simai.exporters.chakra import chakra_path, write_chakra
 from r2cc_simai.exporters.chakra_reader import read_chakra
 from r2cc_simai.exporters.program import NONE
 from r2cc_simai.exporters.verify import find_fault
-from r2cc_simai.exporters.wire import read_messages
 from r2cc_simai.exporters.wish import Wish
 from r2cc_simai.strategies.registry import parse_strategy
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2cc_simai.exporters.wire import (
+from r2cc_simai.chakra.wire import (
     MessageColumn,
     WireError,
     bytes_field,

@@ -1,0 +1,1 @@
+"""The training simulation: traces executed on a cluster under failures and a strategy."""
