@@ -26,15 +26,27 @@ class NicStates {
             if (!works(lane)) return false;
         return true;
     }
+    bool any_down() const { return down_ > 0; }
+    bool any_known_down() const { return learnt_ > 0; }
     void set(int nic, double fraction) {
+        down_ += (fraction <= 0) - (fraction_[nic] <= 0);
         fraction_[nic] = fraction;
-        if (fraction > 0) known_down_[nic] = 0;
+        if (fraction > 0) forget(nic);
     }
-    void learn_down(int nic) { known_down_[nic] = 1; }
+    void learn_down(int nic) {
+        learnt_ += !known_down_[nic];
+        known_down_[nic] = 1;
+    }
 
   private:
+    void forget(int nic) {
+        learnt_ -= known_down_[nic];
+        known_down_[nic] = 0;
+    }
     std::vector<double> fraction_;
     std::vector<char> known_down_;
+    int down_ = 0;    // NICs that are down
+    int learnt_ = 0;  // NICs that are known to be
 };
 
 // Throws std::invalid_argument where an event names a NIC that the cluster does not have.

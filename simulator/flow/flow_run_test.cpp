@@ -1,9 +1,10 @@
+#include "flow/flow_run.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <stdexcept>
 
-#include "flow/flow_run.hpp"
 #include "testing/small_cluster.hpp"
 
 namespace simai {
@@ -25,7 +26,7 @@ Outcome run(const Cluster& cluster, const std::vector<NicEvent>& events, const R
                     react, limits);
 }
 
-TEST_CASE("fluid: bytes over rate") {
+TEST_CASE("flow: bytes over rate") {
     const Outcome out = run(small_cluster(2, 1, 100), {});
     CHECK(out.status == Status::kDone);
     CHECK(out.elapsed_s == Approx(kHealthy));
@@ -34,7 +35,7 @@ TEST_CASE("fluid: bytes over rate") {
     CHECK(out.in_payload[0] == 0);
 }
 
-TEST_CASE("fluid: a cut at 4 s that is known after 3 s goes on over the backup: 10 + 3 s") {
+TEST_CASE("flow: a cut at 4 s that is known after 3 s goes on over the backup: 10 + 3 s") {
     Cluster cluster = small_cluster(2, 2, 100);
     cluster.resume_delay_s = 3;
     const Outcome out = run(cluster, {at(4.0005, 0, 0)});
@@ -44,14 +45,14 @@ TEST_CASE("fluid: a cut at 4 s that is known after 3 s goes on over the backup: 
     CHECK(out.in_payload[2] + out.in_payload[3] == Approx(1000).epsilon(0.01));
 }
 
-TEST_CASE("fluid: nobody is left: partitioned, with the ranks and the NIC") {
+TEST_CASE("flow: nobody is left: partitioned, with the ranks and the NIC") {
     const Outcome out = run(small_cluster(2, 1, 100), {at(4, 0, 0)});
     CHECK(out.status == Status::kPartitioned);
     CHECK(out.reason == "no NIC is left between server0 (rank 0) and server1 (rank 1) after server0.nic0 went down");
     CHECK(out.elapsed_s == Approx(4));
 }
 
-TEST_CASE("fluid: a reaction may abort, rebind, or leave it to the backups") {
+TEST_CASE("flow: a reaction may abort, rebind, or leave it to the backups") {
     Cluster cluster = small_cluster(2, 3, 100);
     int told = 0;
     const auto abort = run(cluster, {at(4, 0, 0)}, [&](const Broken& broken) {
@@ -71,13 +72,13 @@ TEST_CASE("fluid: a reaction may abort, rebind, or leave it to the backups") {
     CHECK(leave.out_payload[1] == Approx(600).epsilon(0.01));
 }
 
-TEST_CASE("fluid: a rebinding to a NIC of another server is refused") {
+TEST_CASE("flow: a rebinding to a NIC of another server is refused") {
     CHECK_THROWS_AS(run(small_cluster(2, 2, 100), {at(4, 0, 0)},
                         [](const Broken&) { return Reaction{Binding{{0, 0, 1, 2, 3, 1}}, {}}; }),
                     std::invalid_argument);
 }
 
-TEST_CASE("fluid: limits of time and steps end a run that waits for ever") {
+TEST_CASE("flow: limits of time and steps end a run that waits for ever") {
     Cluster cluster = small_cluster(2, 2, 100);
     cluster.resume_delay_s = 1e12;
     const Outcome out = run(cluster, {at(4, 0, 0)}, {}, {1000, 1'000'000});
@@ -86,7 +87,7 @@ TEST_CASE("fluid: limits of time and steps end a run that waits for ever") {
     CHECK(run(small_cluster(2, 1, 100), {}, {}, {1e9, 0}).status == Status::kUnfinished);
 }
 
-TEST_CASE("fluid: links without limit take no time") {
+TEST_CASE("flow: links without limit take no time") {
     Cluster cluster = small_cluster(1, 1, 100);
     cluster.ranks.push_back({0, 0, kUnlimited});
     const Outcome out = run_flow(cluster, one_hop(1000), {}, {}, {}, {});
@@ -94,26 +95,26 @@ TEST_CASE("fluid: links without limit take no time") {
     CHECK(out.elapsed_s < 1e-9);
 }
 
-TEST_CASE("fluid: an event by bytes comes when the busier direction has counted them") {
+TEST_CASE("flow: an event by bytes comes when the busier direction has counted them") {
     const Outcome out = run(small_cluster(2, 1, 100), {{1, 0.5, 0, 300}});
     CHECK(out.event_time_s[0] == Approx(3));
     CHECK(out.elapsed_s == Approx(3 + 700 / 50.0));
 }
 
-TEST_CASE("fluid: several events by bytes on one NIC come in the order of their counts") {
+TEST_CASE("flow: several events by bytes on one NIC come in the order of their counts") {
     const Outcome out = run(small_cluster(2, 1, 100), {{0, 1, 0, 500}, {0, 0.5, 0, 200}, {0, 0.25, 0, 5000}});
     CHECK(out.event_time_s[1] == Approx(2));
     CHECK(out.event_time_s[0] == Approx(2 + 300 / 50.0));
     CHECK(std::isnan(out.event_time_s[2]));
 }
 
-TEST_CASE("fluid: an event on a NIC that does not exist is refused") {
+TEST_CASE("flow: an event on a NIC that does not exist is refused") {
     CHECK_THROWS_WITH_AS(run(small_cluster(2, 1, 100), {at(0, 2, 0)}), "an event names NIC 2, which does not exist",
                          std::invalid_argument);
     CHECK_THROWS_AS(run(small_cluster(2, 1, 100), {at(0, -1, 0)}), std::invalid_argument);
 }
 
-TEST_CASE("fluid: passes of a channel run in order, those of others beside it in proportion to their weights") {
+TEST_CASE("flow: passes of a channel run in order, those of others beside it in proportion to their weights") {
     // Channel 0: 600 then 200 bytes, channel 1: 200 bytes, all from NIC 0 at 100 bytes/s. Weights 600 : 200 share it 75
     // : 25, so both end at 8 s; the 200 bytes that wait for their turn take 2 s more.
     Schedule schedule{2, 600, 1, {{0, 1}}, {chain(0, 0, 600, 1), chain(0, 0, 200, 1), chain(1, 0, 200, 1)}};

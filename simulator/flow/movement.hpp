@@ -1,0 +1,43 @@
+// A plan made ready to move: its connections, and what each pass moves over each of its hops.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "flow/pipeline.hpp"
+#include "flow/solver.hpp"
+#include "model/hops.hpp"
+
+namespace simai {
+
+// What a pass takes of the ports for each byte of its progress, and how latency bounds it.
+struct Shape {
+    std::vector<Load> loads;      // on the wire
+    std::vector<double> payload;  // of the same entries
+    Pipeline pipeline;
+};
+
+// `schedule` has to outlive it. `copies` equal movements go on at the same time in other places, and ports are folded
+// (PortFold); `weight_scale` makes the weights of several collectives comparable.
+struct Movement {
+    Movement(const Cluster& cluster, const Schedule& plan, const Binding& binding, double equal = 1, double scale = 1);
+
+    const Schedule& schedule;
+    Hops hops;
+    std::vector<std::vector<std::int64_t>> hop_bytes;  // per pass and position of its route
+    double copies;
+    double weight_scale;
+
+    // Shapes of the passes as they were last computed, valid for that state of the ports only.
+    struct Cached {
+        std::uint64_t state = 0;
+        std::shared_ptr<const Shape> shape;
+    };
+    mutable std::vector<Cached> shapes;
+
+    // Weights whose mean over the passes is one: each pass then counts as one connection, whatever it carries.
+    static double scale_of_one(const Schedule& schedule);
+};
+
+}  // namespace simai

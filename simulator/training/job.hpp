@@ -1,0 +1,90 @@
+// A job of many ranks as the executor sees it: classes of equal ranks, of which one each is simulated.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "flow/port_fold.hpp"
+#include "model/outcome.hpp"
+#include "trace/trace.hpp"
+
+namespace simai {
+
+// Ranks that do the same at the same time. `rank` is the one that is simulated, the peers are its own.
+struct RankClass {
+    const Trace* trace = nullptr;
+    int rank = 0;
+    double count = 1;             // ranks of the class
+    std::vector<int> groups;      // role -> number of a GroupClass
+    std::vector<int> peers;       // role -> number of the peer's RankClass
+    std::vector<int> peer_ranks;  // role -> rank
+    bool recorded = false;        // whether its spans are kept
+};
+
+// Communicators whose members are of the same classes. `size` ranks each, `copies` of them.
+struct GroupClass {
+    std::string name;  // of one of them, for messages
+    int size = 1;
+    double copies = 1;
+};
+
+struct Job {
+    std::vector<RankClass> ranks;
+    std::vector<GroupClass> groups;
+    PortFold fold;
+    // When the members' knowledge of the cluster changes, ascending: plans are asked for by how many changes are known.
+    std::vector<double> known_s;
+};
+
+// What the executor asks a strategy for: a collective of a group class, or (group < 0) a message between two ranks.
+struct PlanRequest {
+    int group = -1;
+    int src = -1;
+    int dst = -1;
+    CommType comm = CommType::kNone;
+    std::int64_t bytes = 0;  // comm_size
+    int epoch = 0;           // changes of `known_s` that have happened
+    auto operator<=>(const PlanRequest&) const = default;
+};
+
+// `tag` is what the strategy calls the plan when its connections break. Both pointers stay valid for the whole run.
+struct PlanAnswer {
+    const Schedule* schedule = nullptr;
+    const Binding* binding = nullptr;
+    double one_off_s = 0;
+    int tag = 0;
+};
+
+using Planner = std::function<PlanAnswer(const PlanRequest&)>;
+using JobReact = std::function<Reaction(const Broken&, int tag)>;
+
+// A compute node while it ran, or a communication node while its bytes moved.
+struct Span {
+    int rank_class = 0;
+    int node = 0;
+    double start_s = 0;
+    double end_s = 0;
+};
+
+// Where the time of a class went. The four parts of the run that follow make its end: computing; idle while bytes of
+// its own moved; idle while it waited for others; nothing left to do.
+struct ClassTimes {
+    double end_s = 0;
+    double compute_s = 0;
+    double exposed_s = 0;
+    double waiting_s = 0;
+    double communication_s = 0;     // bytes of its own moved, hidden or not
+    std::vector<double> by_role_s;  // of each group role, then of each peer role: time of its transfers, summed
+};
+
+struct JobOutcome {
+    Outcome network;  // status, reason, log, bytes per NIC; elapsed_s is the end of the last rank
+    std::vector<ClassTimes> classes;
+    std::vector<Span> spans;
+    std::int64_t nodes = 0;
+    std::int64_t collectives = 0;
+};
+
+}  // namespace simai
