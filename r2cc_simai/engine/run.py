@@ -70,25 +70,15 @@ def run_schedule(
         InputError: the schedule or the binding is inconsistent.
     """
     runner = _core.run_flow if backend is Backend.FLOW else _core.run_chunk
-    core_events = [
-        _core.NicEvent(
-            nic=e.nic,
-            fraction=e.fraction,
-            time_s=e.time_s,
-            at_bytes=-1.0 if e.at_bytes is None else e.at_bytes,
-        )
-        for e in events
-    ]
     try:
-        out = runner(core_cluster(cluster), schedule.core, binding.core, core_events, react)
+        out = runner(core_cluster(cluster), schedule.core, binding.core, nic_events(events), react)
     except ValueError as error:
         raise InputError(f"schedule: {error}") from None
     if out.status in (_core.Status.PARTITIONED, _core.Status.UNFINISHED):
         raise PartitionedError(f"{cluster.name}: {out.reason} ({out.elapsed_s:.6g} s into the collective)")
-    rx, tx, rx_payload, tx_payload = map(np.array, (out.in_wire, out.out_wire, out.in_payload, out.out_payload))
     return Run(
         elapsed_s=out.elapsed_s,
-        bytes=NicBytes(rx, tx, rx_payload, tx_payload),
+        bytes=nic_bytes(out),
         pass_start_s=np.array(out.pass_start_s),
         pass_end_s=np.array(out.pass_end_s),
         event_time_s=np.array(out.event_time_s),
@@ -96,6 +86,21 @@ def run_schedule(
         steps=out.steps,
         aborted=out.reason if out.status is _core.Status.ABORTED else None,
     )
+
+
+def nic_events(events: tuple[Event, ...]) -> list[_core.NicEvent]:
+    """Events in the engine's form."""
+    return [
+        _core.NicEvent(
+            nic=e.nic, fraction=e.fraction, time_s=e.time_s, at_bytes=-1.0 if e.at_bytes is None else e.at_bytes
+        )
+        for e in events
+    ]
+
+
+def nic_bytes(out: _core.Outcome) -> NicBytes:
+    """What the engine counted."""
+    return NicBytes(*map(np.array, (out.in_wire, out.out_wire, out.in_payload, out.out_payload)))
 
 
 def hit(run: Run) -> bool:

@@ -65,6 +65,11 @@ class Clock:
         """What the strategy's recovery protocol made of each outage that has an end."""
         return self._recoveries
 
+    @property
+    def known_s(self) -> list[float]:
+        """Times after the start at which more becomes known, ascending, each once."""
+        return sorted({known_s for known_s, _, _ in self._known if known_s > 0})
+
     def view(self, now_s: float) -> View:
         """What is known at a time."""
         state = [1.0] * len(self._cluster.nics)

@@ -1,0 +1,81 @@
+"""What the executor asks for while it runs, asked of the strategy: a plan for each collective of each kind of group."""
+
+from dataclasses import dataclass, field
+
+from r2cc_simai.chakra.schema import CommType
+from r2cc_simai.cluster.view import View
+from r2cc_simai.engine import _core
+from r2cc_simai.errors import InputError
+from r2cc_simai.strategies.base import Abort, Break, Plan, Rebind, Request, Strategy
+
+_BARRIER_BYTES = 4
+_OPS = {
+    CommType.ALL_REDUCE: "all_reduce",
+    CommType.REDUCE: "reduce",
+    CommType.ALL_GATHER: "all_gather",
+    CommType.BROADCAST: "broadcast",
+    CommType.ALL_TO_ALL: "all_to_all",
+    CommType.REDUCE_SCATTER: "reduce_scatter",
+    CommType.REDUCE_SCATTER_BLOCK: "reduce_scatter",
+    CommType.BARRIER: "all_reduce",
+}
+
+
+def request_of(comm_type: int, group: tuple[int, ...], comm_size: int) -> Request:
+    """The request of a COMM_COLL node. `comm_size` is a rank's input: of an AllGather its shard, of others the buffer.
+
+    A broadcast starts and a reduce ends at the group's first rank, since Chakra's nodes name no root.
+
+    Raises:
+        InputError: a collective that no strategy knows.
+    """
+    kind = CommType(comm_type)
+    if kind not in _OPS:
+        raise InputError(f"{kind.name}: not simulated (allowed: {', '.join(k.name for k in _OPS)})")
+    size = comm_size
+    if kind is CommType.ALL_GATHER:
+        size *= len(group)
+    elif kind is CommType.BARRIER:
+        size = _BARRIER_BYTES
+    return Request(_OPS[kind], group, size, group[0])
+
+
+@dataclass(eq=False)
+class Planner:
+    """Answers the executor. `groups` are the members of one group of each class, as GPUs; `views` what is known after
+    0, 1, .. changes."""
+
+    strategy: Strategy
+    groups: list[tuple[int, ...]]
+    views: list[View]
+    notes: dict[str, None] = field(default_factory=dict)
+    aborted_by: int = -1
+    _plans: list[tuple[Plan, View]] = field(default_factory=list)
+
+    def plan(self, asked: _core.PlanRequest) -> tuple[_core.Schedule, _core.Binding, float, int]:
+        """The strategy's plan for what is known now, in the engine's form.
+
+        Raises:
+            PartitionedError: what is known leaves ranks without a path.
+        """
+        view = self.views[asked.epoch]
+        if asked.group < 0:
+            request = Request("send", (asked.src, asked.dst), asked.bytes)
+        else:
+            request = request_of(asked.comm_type, self.groups[asked.group], asked.bytes)
+        plan = self.strategy.plan(request, view)
+        if plan.note:
+            self.notes[plan.note] = None
+        self._plans.append((plan, view))
+        return plan.schedule.core, plan.binding.core, plan.one_off_s, len(self._plans) - 1
+
+    def react(self, broken: _core.Broken, tag: int) -> _core.Reaction:
+        """The strategy's answer when connections of plan `tag` have broken."""
+        plan, view = self._plans[tag]
+        answer = self.strategy.react(Break(broken.nic, broken.time_s), plan, view)
+        if isinstance(answer, Abort):
+            self.aborted_by = broken.nic
+            return _core.Reaction(abort=answer.reason)
+        if isinstance(answer, Rebind):
+            return _core.Reaction(rebind=answer.binding.core)
+        return _core.Reaction()
