@@ -5,6 +5,7 @@ bit set on all but the last), or a length and that many bytes (type 2). Source: 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,21 @@ def varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def padded_varint(value: int, width: int) -> bytes:
+    """A number as a varint of a given number of bytes: high bits of zero are added, that another can take its place.
+
+    Raises:
+        ValueError: it needs more bytes.
+    """
+    raw = bytearray(varint(value))
+    if len(raw) > width:
+        raise ValueError(f"{value} needs {len(raw)} bytes, not {width}")
+    while len(raw) < width:
+        raw[-1] |= 0x80
+        raw.append(0)
+    return bytes(raw)
 
 
 def varint_field(number: int, value: int) -> bytes:
@@ -58,12 +74,25 @@ class MessageColumn:
 
     def __init__(self, count: int) -> None:
         self._length = np.zeros(count, dtype=np.int64)
-        self._parts: list[tuple[Rows, bytes | Int, Int | None]] = []
+        self._parts: list[tuple[Rows, bytes | Int | _Choice, Int | None]] = []
+        self._slots: list[int] = []
 
     def constant(self, raw: bytes, rows: Rows = _ALL) -> None:
         """Adds the same bytes to each of `rows`."""
         self._length[rows] += len(raw)
         self._parts.append((rows, raw, None))
+
+    def slot(self, width: int, rows: Int) -> None:
+        """Adds bytes of zero to each of `rows`, to be filled in later: `to_buffer` tells where they are."""
+        self._slots.append(len(self._parts))
+        self.constant(bytes(width), rows)
+
+    def choice(self, options: Sequence[bytes], which: Int, rows: Rows = _ALL) -> None:
+        """Adds options[which[i]] to the i-th of `rows`."""
+        size = np.array([len(option) for option in options], dtype=np.int64)
+        text = np.frombuffer(b"".join(options), dtype=np.uint8)
+        self._length[rows] += size[which]
+        self._parts.append((rows, _Choice(text, (np.cumsum(size) - size)[which], size[which]), None))
 
     def varint(self, values: Int, rows: Rows = _ALL) -> None:
         """Adds a number to each of `rows`."""
@@ -83,28 +112,56 @@ class MessageColumn:
 
     def to_bytes(self) -> bytes:
         """All messages, each behind its length."""
+        return self.to_buffer()[0].tobytes()
+
+    def to_buffer(self) -> tuple[Bytes, list[Int]]:
+        """All messages, each behind its length; and for every `slot`, in turn, where it begins in each of its rows."""
         prefix = varint_lengths(self._length)
         ends = np.cumsum(prefix + self._length)
         cursor = ends - self._length
         out = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
         _put(out, cursor - prefix, self._length)
-        for rows, values, counts in self._parts:
+        slots: list[Int] = []
+        for part, (rows, values, counts) in enumerate(self._parts):
             at = cursor[rows]
             if isinstance(values, bytes):
+                if part in self._slots:
+                    slots.append(at)  # `rows` is an array, so `at` is no view of the cursor
                 for k, byte in enumerate(values):
                     out[at + k] = byte
                 cursor[rows] += len(values)
-                continue
-            length = varint_lengths(values)
-            if counts is None:
-                _put(out, at, values)
-                cursor[rows] += length
-                continue
-            start = np.concatenate(([0], np.cumsum(length)))
-            first = np.cumsum(counts) - counts
-            _put(out, np.repeat(at - start[first], counts) + start[:-1], values)
-            cursor[rows] += start[first + counts] - start[first]
-        return out.tobytes()
+            elif isinstance(values, _Choice):
+                cursor[rows] += values.put(out, at)
+            else:
+                cursor[rows] += _put_all(out, at, values, counts)
+        return out, slots
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """Pieces of a text, one a row."""
+
+    text: Bytes
+    start: Int
+    size: Int
+
+    def put(self, out: Bytes, at: Int) -> Int:
+        ramp = np.arange(int(self.size.sum())) - np.repeat(np.cumsum(self.size) - self.size, self.size)
+        out[np.repeat(at, self.size) + ramp] = self.text[np.repeat(self.start, self.size) + ramp]
+        return self.size
+
+
+def _put_all(out: Bytes, at: Int, values: Int, counts: Int | None) -> Int:
+    """Writes one varint a row, or counts[i] of them to row i; returns how many bytes each row takes."""
+    length = varint_lengths(values)
+    if counts is None:
+        _put(out, at, values)
+        return length
+    start = np.concatenate(([0], np.cumsum(length)))
+    first = np.cumsum(counts) - counts
+    _put(out, np.repeat(at - start[first], counts) + start[:-1], values)
+    taken: Int = start[first + counts] - start[first]
+    return taken
 
 
 def _put(out: Bytes, at: Int, values: Int) -> None:

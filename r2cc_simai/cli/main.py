@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from r2cc_simai import __version__
-from r2cc_simai.cli import advise, calibrate, cluster, coll, compare, export, failures, sweep
+from r2cc_simai.cli import advise, calibrate, cluster, coll, compare, export, failures, sim, sweep, trace
 from r2cc_simai.errors import InputError, MissingComponentError, SimaiError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -32,12 +32,14 @@ app = typer.Typer(
 )
 app.command("coll")(coll.coll)
 app.command("sweep")(sweep.sweep)
+app.command("sim")(sim.sim)
 app.command("advise")(advise.advise)
 app.command("compare")(compare.compare)
 app.command("calibrate")(calibrate.calibrate)
 app.command("export")(export.export)
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(failures.app, name="failures")
+app.add_typer(trace.app, name="trace")
 
 _USAGE_ERROR = cast("type[Exception]", next(b for b in typer.BadParameter.__mro__ if b.__name__ == "ClickException"))
 

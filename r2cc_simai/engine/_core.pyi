@@ -23,6 +23,7 @@ class Nic:
         mtu: float,
         header: float,
         backups: Sequence[int],
+        leaf: int = -1,
     ) -> None: ...
 
 class Cluster:
@@ -41,6 +42,7 @@ class Cluster:
         net_latency_s: float,
         resume_delay_s: float,
         window_chunks: int,
+        uplink_rate: Sequence[float] = (),
     ) -> None: ...
 
 class Schedule:
@@ -154,3 +156,105 @@ def max_min(
     weights: Doubles,
     caps: Doubles,
 ) -> list[float]: ...
+
+class RankClass:
+    def __init__(
+        self,
+        *,
+        trace: Trace,
+        rank: int,
+        count: float,
+        groups: Ints,
+        peers: Ints,
+        peer_ranks: Ints,
+        recorded: bool = False,
+    ) -> None: ...
+
+class GroupClass:
+    def __init__(self, *, name: str, size: int, copies: float) -> None: ...
+
+class PlanRequest:
+    group: int
+    src: int
+    dst: int
+    comm_type: int
+    bytes: int
+    epoch: int
+
+class ClassTimes:
+    end_s: float
+    compute_s: float
+    exposed_s: float
+    waiting_s: float
+    communication_s: float
+    by_role_s: list[float]
+
+class JobOutcome:
+    network: Outcome
+    classes: list[ClassTimes]
+    nodes: int
+    collectives: int
+    def spans(self) -> Doubles: ...
+
+def run_job(
+    cluster: Cluster,
+    *,
+    ranks: Sequence[RankClass],
+    groups: Sequence[GroupClass],
+    fold_representative: Ints,
+    fold_count: Doubles,
+    known_s: Sequence[float],
+    events: Sequence[NicEvent],
+    planner: Callable[[PlanRequest], tuple[Schedule, Binding, float, int]],
+    react: Callable[[Broken, int], Reaction] | None = None,
+    max_time_s: float = 1e6,
+    max_steps: int = 2_000_000_000,
+) -> JobOutcome: ...
+
+Octets = NDArray[np.uint8]
+
+class TraceFinding:
+    severity: str
+    kind: str
+    reason: str
+    node: int
+    position: int
+    offset: int
+    more: int
+
+class Trace:
+    names: list[str]
+    groups: list[str]
+    peers: list[int]
+    id: Ints
+    type: Ints
+    comm_type: Ints
+    on_cpu: NDArray[np.bool_]
+    name: Ints
+    group: Ints
+    peer: Ints
+    bytes: Ints
+    tag: Ints
+    num_ops: Ints
+    tensor_bytes: Ints
+    duration_s: Doubles
+    dep_offsets: Ints
+    deps: Ints
+    def __len__(self) -> int: ...
+
+class TraceReading:
+    trace: Trace
+    version: str
+    findings: list[TraceFinding]
+    errors: int
+    digest: bytes
+    collectives: list[int]
+    sends: list[int]
+    receives: list[int]
+
+class TraceError(Exception): ...
+
+def read_trace(file: Octets) -> TraceReading: ...
+def critical_path(trace: Trace) -> tuple[float, Ints]: ...
+def metadata_json(file: Octets) -> tuple[bytes, int]: ...
+def nodes_json(file: Octets, at: int, limit: int) -> tuple[bytes, int]: ...

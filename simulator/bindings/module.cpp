@@ -6,4 +6,6 @@ NB_MODULE(_core, m) {
     simai::register_schedule(m);
     simai::register_runs(m);
     simai::register_solver(m);
+    simai::register_trace(m);
+    simai::register_training(m);
 }

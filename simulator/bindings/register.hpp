@@ -9,5 +9,7 @@ void register_cluster(nanobind::module_& m);
 void register_schedule(nanobind::module_& m);
 void register_runs(nanobind::module_& m);
 void register_solver(nanobind::module_& m);
+void register_trace(nanobind::module_& m);
+void register_training(nanobind::module_& m);
 
 }  // namespace simai

@@ -1,0 +1,111 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "bindings/arrays.hpp"
+#include "bindings/register.hpp"
+#include "training/executor.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace simai {
+namespace {
+
+std::vector<int> ints(const Ints& column) { return {column.data(), column.data() + column.size()}; }
+
+std::vector<double> doubles(const Doubles& column) { return {column.data(), column.data() + column.size()}; }
+
+void check_roles(const Job& job) {
+    for (const RankClass& one : job.ranks) {
+        if (one.groups.size() < one.trace->groups.size() || one.peers.size() < one.trace->peers.size() ||
+            one.peers.size() != one.peer_ranks.size())
+            throw std::invalid_argument("rank " + std::to_string(one.rank) + ": fewer groups or peers than its trace");
+        for (int group : one.groups)
+            if (group >= static_cast<int>(job.groups.size())) throw std::invalid_argument("no such group class");
+        for (int peer : one.peers)
+            if (peer >= static_cast<int>(job.ranks.size())) throw std::invalid_argument("no such rank class");
+    }
+}
+
+// The planner answers with (schedule, binding, one-off seconds, tag); what it returns is kept until the run has ended.
+JobOutcome run_job(const Cluster& cluster, const std::vector<RankClass>& ranks, const std::vector<GroupClass>& groups,
+                   const Ints& fold_representative, const Doubles& fold_count, const std::vector<double>& known_s,
+                   const std::vector<NicEvent>& events, const nb::callable& planner, const nb::object& react,
+                   double max_time_s, std::int64_t max_steps) {
+    Job job{ranks, groups, {ints(fold_representative), doubles(fold_count)}, known_s};
+    check_roles(job);
+    same_length(fold_representative.size(), {fold_count.size()}, "fold");
+    std::vector<nb::object> kept;
+    const Planner ask = [&](const PlanRequest& request) {
+        const nb::tuple answer = nb::cast<nb::tuple>(planner(request));
+        kept.push_back(answer);
+        return PlanAnswer{nb::cast<const Schedule*>(answer[0]), nb::cast<const Binding*>(answer[1]),
+                          nb::cast<double>(answer[2]), nb::cast<int>(answer[3])};
+    };
+    JobReact answer_break;
+    if (!react.is_none())
+        answer_break = [&](const Broken& broken, int tag) { return nb::cast<Reaction>(react(broken, tag)); };
+    return Executor(cluster, job, events, ask, answer_break, {max_time_s, max_steps}).run();
+}
+
+nb::object span_table(const JobOutcome& out) {
+    auto* rows = new double[out.spans.size() * 4];
+    for (std::size_t i = 0; i < out.spans.size(); ++i) {
+        rows[4 * i] = out.spans[i].rank_class;
+        rows[4 * i + 1] = out.spans[i].node;
+        rows[4 * i + 2] = out.spans[i].start_s;
+        rows[4 * i + 3] = out.spans[i].end_s;
+    }
+    nb::capsule owner(rows, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, double>(rows, {out.spans.size(), 4}, owner));
+}
+
+}  // namespace
+
+void register_training(nb::module_& m) {
+    nb::class_<RankClass>(m, "RankClass")
+        .def(
+            "__init__",
+            [](RankClass* self, const Trace& trace, int rank, double count, const Ints& groups, const Ints& peers,
+               const Ints& peer_ranks, bool recorded) {
+                new (self) RankClass{&trace, rank, count, ints(groups), ints(peers), ints(peer_ranks), recorded};
+            },
+            nb::kw_only(), "trace"_a, "rank"_a, "count"_a, "groups"_a, "peers"_a, "peer_ranks"_a, "recorded"_a = false,
+            nb::keep_alive<1, 2>());
+    nb::class_<GroupClass>(m, "GroupClass")
+        .def(
+            "__init__",
+            [](GroupClass* self, std::string name, int size, double copies) {
+                new (self) GroupClass{std::move(name), size, copies};
+            },
+            nb::kw_only(), "name"_a, "size"_a, "copies"_a);
+    nb::class_<PlanRequest>(m, "PlanRequest")
+        .def_ro("group", &PlanRequest::group)
+        .def_ro("src", &PlanRequest::src)
+        .def_ro("dst", &PlanRequest::dst)
+        .def_prop_ro("comm_type", [](const PlanRequest& r) { return static_cast<int>(r.comm); })
+        .def_ro("bytes", &PlanRequest::bytes)
+        .def_ro("epoch", &PlanRequest::epoch);
+    nb::class_<ClassTimes>(m, "ClassTimes")
+        .def_ro("end_s", &ClassTimes::end_s)
+        .def_ro("compute_s", &ClassTimes::compute_s)
+        .def_ro("exposed_s", &ClassTimes::exposed_s)
+        .def_ro("waiting_s", &ClassTimes::waiting_s)
+        .def_ro("communication_s", &ClassTimes::communication_s)
+        .def_ro("by_role_s", &ClassTimes::by_role_s);
+    nb::class_<JobOutcome>(m, "JobOutcome")
+        .def_ro("network", &JobOutcome::network)
+        .def_ro("classes", &JobOutcome::classes)
+        .def("spans", &span_table)
+        .def_ro("nodes", &JobOutcome::nodes)
+        .def_ro("collectives", &JobOutcome::collectives);
+    m.def("run_job", &run_job, "cluster"_a, nb::kw_only(), "ranks"_a, "groups"_a, "fold_representative"_a,
+          "fold_count"_a, "known_s"_a, "events"_a, "planner"_a, "react"_a = nb::none(), "max_time_s"_a = 1e6,
+          "max_steps"_a = 2'000'000'000);
+}
+
+}  // namespace simai
