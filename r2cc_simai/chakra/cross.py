@@ -4,8 +4,8 @@ Fingerprints tell whether anything differs, without the traces; for what differs
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ def check_collectives(ranks: Ranks, groups: Groups) -> list[Finding]:
         first = next(iter(issued[number]))
         for member in members:
             if issued[number].get(member) != issued[number][first]:
-                findings.add(lambda a=first, b=member, n=number: [_difference(ranks, nodes, n, a, b)])
+                findings.add(partial(_difference, ranks, nodes, number, first, member))
     return findings.all()
 
 
@@ -86,7 +86,7 @@ def check_messages(ranks: Ranks) -> list[Finding]:
     findings = _Details()
     for pair in sorted(sent.keys() | received.keys()):
         if sent.get(pair) != received.get(pair):
-            findings.add(lambda pair=pair: _unmatched(ranks, nodes, *pair))
+            findings.add(partial(_unmatched, ranks, nodes, *pair))
     return findings.all()
 
 
@@ -108,7 +108,7 @@ class _Details:
     def all(self) -> list[Finding]:
         if self._more:
             last = self._found[-1]
-            self._found[-1] = Finding(**{**vars(last), "more": last.more + self._more})
+            self._found[-1] = replace(last, more=last.more + self._more)
         return self._found
 
 
@@ -142,7 +142,7 @@ class _Nodes:
         return [_Node(rank, *values) for values in zip(*columns, strict=True)]
 
 
-def _difference(ranks: Ranks, nodes: _Nodes, number: int, first: int, other: int) -> Finding:
+def _difference(ranks: Ranks, nodes: _Nodes, number: int, first: int, other: int) -> list[Finding]:
     """The first collective of a group on which two members do not agree."""
     a, b = nodes.collectives(first, number), nodes.collectives(other, number)
     same = 0
@@ -154,7 +154,7 @@ def _difference(ranks: Ranks, nodes: _Nodes, number: int, first: int, other: int
     file = ranks.files[other]
     there = f"{file}: node {b[same].id} has {_collective(b[same])}" if same < len(b) else f"{file} has {len(b)} only"
     reason = f"collective {same + 1} of {group} is {_collective(a[same])}; {there}"
-    return Finding(ERROR, "collective-mismatch", ranks.files[first], reason, a[same].id, a[same].position)
+    return [Finding(ERROR, "collective-mismatch", ranks.files[first], reason, a[same].id, a[same].position)]
 
 
 def _collective(node: _Node) -> str:
@@ -204,4 +204,4 @@ def _shortened(findings: list[Finding]) -> list[Finding]:
         return findings
     last = findings[MOST_DETAILS - 1]
     more = len(findings) - MOST_DETAILS
-    return [*findings[: MOST_DETAILS - 1], Finding(**{**vars(last), "more": more})]
+    return [*findings[: MOST_DETAILS - 1], replace(last, more=more)]

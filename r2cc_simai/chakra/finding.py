@@ -1,5 +1,6 @@
 """What is wrong, or worth knowing, about a trace: file, node and reason."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -36,15 +37,18 @@ class Finding:
     more: int = 0
 
     @property
+    def place(self) -> str:
+        """File and node."""
+        if self.node is not None:
+            return f"{self.file}: node {self.node}"
+        if self.position is not None:
+            return f"{self.file}: node at position {self.position}"
+        return self.file
+
+    @property
     def line(self) -> str:
         """The finding as one line."""
-        where = self.file
-        if self.node is not None:
-            where += f": node {self.node}"
-        elif self.position is not None:
-            where += f": node at position {self.position}"
-        rest = f" (and {self.more} more of this kind)" if self.more else ""
-        return f"{where}: {self.reason}{rest}"
+        return f"{self.place}: {self.reason}"
 
 
 def raise_first(findings: Iterable[Finding]) -> None:
@@ -56,3 +60,15 @@ def raise_first(findings: Iterable[Finding]) -> None:
     for finding in findings:
         if finding.severity == ERROR:
             raise InputError(finding.line)
+
+
+def one_per_kind(findings: Iterable[Finding]) -> list[tuple[Finding, int, int]]:
+    """The first finding of each kind, how many there are of it, and in how many files."""
+    first: dict[str, Finding] = {}
+    count: Counter[str] = Counter()
+    files: dict[str, set[str]] = {}
+    for one in findings:
+        first.setdefault(one.kind, one)
+        count[one.kind] += 1 + one.more
+        files.setdefault(one.kind, set()).add(one.file)
+    return [(one, count[kind], len(files[kind])) for kind, one in first.items()]

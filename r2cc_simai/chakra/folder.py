@@ -157,8 +157,8 @@ def _assemble(
         prefix=files.prefix,
         classes=tuple(read.trace for read in tables.classes),
         rank_class=np.array(tables.rank_class, dtype=np.int64),
-        rank_groups=_table([[index[number] for number in numbers] for numbers in tables.groups]),
-        rank_peers=_table(tables.peers),
+        rank_groups=role_table([[index[number] for number in numbers] for numbers in tables.groups]),
+        rank_peers=role_table(tables.peers),
         groups=tuple(listed.values()),
         group_ids=tuple(listed),
         group_kind=tuple(kinds.get(str(number), "") for number in listed),
@@ -168,7 +168,7 @@ def _assemble(
     )
 
 
-def _table(rows: Sequence[Sequence[int]]) -> Int:
+def role_table(rows: Sequence[Sequence[int]]) -> Int:
     """Rows of unequal length as an array; -1 where a row has ended."""
     table = np.full((len(rows), max(map(len, rows), default=0)), -1, dtype=np.int64)
     for i, row in enumerate(rows):

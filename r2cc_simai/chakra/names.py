@@ -70,6 +70,9 @@ def find_files(prefix: Path) -> TraceFiles:
         return next(iter(found.values()))
     if not prefix.parent.is_dir():
         raise InputError(f"{prefix}: there is no folder {prefix.parent}")
+    single = _FILE.fullmatch(prefix.name)
+    if single and prefix.is_file():
+        raise InputError(f"{prefix}: one file of a trace; write {prefix.parent / single['name']} for the whole of it")
     files = files_of(prefix.parent, prefix.name)
     if not (files.ranks or files.classes or files.manifest.is_file()):
         raise InputError(f"{prefix}: no trace; there is no file {rank_file(prefix.name, 0)} in {prefix.parent}")

@@ -1,8 +1,8 @@
 """Checking a whole trace: every file by itself, then the ranks against each other, the groups and the manifest."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from r2cc_simai.chakra.cross import Participation, Ranks, check_collectives, check_messages
@@ -27,6 +27,11 @@ class Report:
     nodes: int
     """Of all ranks."""
     findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> int:
+        """How many errors there are, those that are not listed included."""
+        return sum(1 + one.more for one in self.findings if one.severity == ERROR)
 
     @property
     def first_error(self) -> Finding | None:
@@ -68,7 +73,7 @@ def validate_file(path: Path) -> Report:
         InputError: it cannot be read.
     """
     read = read_rank(path)
-    return Report(path, 1, 1, 1, len(read.trace), _sorted(read.findings))
+    return Report(path, 1, 1, 1, len(read.trace), tuple(sorted(read.findings, key=_rank)))
 
 
 def validate(prefix: Path, *, groups: Path | None = None, progress: Progress | None = None) -> Report:
@@ -78,50 +83,74 @@ def validate(prefix: Path, *, groups: Path | None = None, progress: Progress | N
         InputError: there is no such trace, or a file cannot be read at all.
     """
     files = find_files(prefix)
-    manifest = read_manifest(files.manifest)
-    folded = manifest is not None and manifest.form == "folded"
-    if not folded and not files.ranks:
+    job = _Job(files, read_manifest(files.manifest), groups or files.groups)
+    if not job.folded and not files.ranks:
         raise InputError(f"{files.prefix}: a trace of classes cannot be read without {files.manifest.name}")
-    n_ranks = len(manifest.rank_class) if manifest else max(files.ranks) + 1
-    present = range(n_ranks) if folded else sorted(rank for rank in files.ranks if rank < n_ranks)
-    missing = [] if folded else missing_ranks(present, n_ranks, lambda rank: rank_file(files.name, rank))
-    paths = [files.folder / name for name in _names(files, manifest, present)]
     reads = _Reads()
-    for read in read_ranks(paths, progress):
+    for read in read_ranks([files.folder / name for name in job.names()], progress):
         reads.add(read)
-    findings = [*missing, *reads.findings]
-    if manifest is not None:
-        findings += _check_manifest(files, manifest, reads, present)
-    ranks = _ranks(files, manifest, reads, present)
-    listed, found = _groups(groups or files.groups, ranks.groups)
-    findings += found
-    findings += check_groups(listed, (groups or files.groups).name, n_ranks)
-    findings += _check_together(ranks, listed, (groups or files.groups).name, present, n_ranks, _errors(findings))
-    total = sum(reads.nodes[k] for k in (manifest.rank_class if manifest and folded else range(len(reads.nodes))))
-    return Report(files.prefix, len(paths), n_ranks, len(set(reads.digest)), total, _sorted(findings))
-
-
-def _names(files: TraceFiles, manifest: TraceManifest | None, present: Sequence[int]) -> list[str]:
-    if manifest is not None and manifest.form == "folded":
-        return [one.file for one in manifest.classes]
-    return [rank_file(files.name, rank) for rank in present]
-
-
-def _ranks(files: TraceFiles, manifest: TraceManifest | None, reads: _Reads, present: Sequence[int]) -> Ranks:
-    """The ranks that there are; those of a folded trace as its manifest says."""
-    if manifest is not None and manifest.form == "folded":
-        of = manifest.rank_class
-        groups, peers = manifest.rank_groups, manifest.rank_peers
-        return Ranks(
-            [reads.files[k] for k in of],
-            groups,
-            peers,
-            [reads.participation[k] for k in of],
-            lambda rank: _reread(files, reads.files[of[rank]]),
-        )
-    return Ranks(
-        reads.files, reads.groups, reads.peers, reads.participation, lambda rank: _reread(files, reads.files[rank])
+    findings = [] if job.folded else missing_ranks(job.present, job.n_ranks, lambda rank: rank_file(files.name, rank))
+    findings += reads.findings
+    if job.manifest is not None and not reads.broken:
+        findings += _check_manifest(files, job.manifest, reads, job.represented)
+    findings += _check_together(job, job.ranks(reads), findings)
+    return Report(
+        prefix=files.prefix,
+        files=len(reads.files),
+        ranks=job.n_ranks,
+        classes=len(set(reads.digest)),
+        nodes=sum(reads.nodes[k] for k in job.file_of),
+        findings=tuple(sorted(findings, key=_rank)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What is to be checked."""
+
+    files: TraceFiles
+    manifest: TraceManifest | None
+    groups: Path
+
+    @property
+    def folded(self) -> bool:
+        return self.manifest is not None and self.manifest.form == "folded"
+
+    @property
+    def n_ranks(self) -> int:
+        return len(self.manifest.rank_class) if self.manifest else max(self.files.ranks) + 1
+
+    @property
+    def present(self) -> Sequence[int]:
+        """Ranks that have a file, their own or that of their class."""
+        return range(self.n_ranks) if self.folded else sorted(r for r in self.files.ranks if r < self.n_ranks)
+
+    @property
+    def represented(self) -> Sequence[int]:
+        """The rank that each file is of."""
+        return [one.rank for one in self.manifest.classes] if self.manifest and self.folded else self.present
+
+    @property
+    def file_of(self) -> Sequence[int]:
+        """Which of the files is that of each rank that has one."""
+        return self.manifest.rank_class if self.manifest and self.folded else range(len(self.present))
+
+    def names(self) -> list[str]:
+        """The files to read."""
+        if self.manifest and self.folded:
+            return [one.file for one in self.manifest.classes]
+        return [rank_file(self.files.name, rank) for rank in self.present]
+
+    def ranks(self, reads: _Reads) -> Ranks:
+        """The ranks that have a file; groups and peers of a folded trace are those of its manifest."""
+        tables = self.manifest if self.manifest and self.folded else None
+        return Ranks(
+            files=[reads.files[k] for k in self.file_of],
+            groups=tables.rank_groups if tables else reads.groups,
+            peers=tables.rank_peers if tables else reads.peers,
+            participation=[reads.participation[k] for k in self.file_of],
+            read=lambda rank: _reread(self.files, reads.files[self.file_of[rank]]),
+        )
 
 
 def _reread(files: TraceFiles, name: str) -> Trace:
@@ -135,38 +164,34 @@ def _groups(path: Path, used: Sequence[tuple[int, ...]]) -> tuple[Groups, list[F
     return read_groups(path)
 
 
-def _errors(findings: Sequence[Finding]) -> int:
-    return sum(one.severity == ERROR for one in findings)
-
-
-def _check_together(
-    ranks: Ranks, groups: Groups, groups_file: str, present: Sequence[int], n_ranks: int, errors: int
-) -> list[Finding]:
+def _check_together(job: _Job, ranks: Ranks, so_far: Sequence[Finding]) -> list[Finding]:
     """Groups, peers and partners; partners only where everything else is sound, since one error would cause many."""
-    found = []
-    for k, rank in enumerate(present):
+    groups, found = _groups(job.groups, ranks.groups)
+    found += check_groups(groups, job.groups.name, job.n_ranks)
+    for k, rank in enumerate(job.present):
         roles = RankRoles(rank, ranks.files[k], ranks.groups[k], ranks.peers[k])
-        found += check_roles(roles, groups, n_ranks, groups_file, lambda k=k: ranks.read(k))
-    if errors or found:
-        reason = "partners in collectives and messages were not compared, since there are errors"
-        return [*found, Finding(NOTE, "not-compared", groups_file, reason)]
-    return check_collectives(ranks, groups) + check_messages(ranks)
+        found += check_roles(roles, groups, job.n_ranks, job.groups.name, partial(ranks.read, k))
+    if any(one.severity == ERROR for one in (*so_far, *found)):
+        reason = "collectives and messages of different ranks were not compared, since there are errors"
+        return [*found, Finding(NOTE, "not-compared", job.files.name, reason)]
+    return found + check_collectives(ranks, groups) + check_messages(ranks)
 
 
-def _check_manifest(files: TraceFiles, manifest: TraceManifest, reads: _Reads, present: Sequence[int]) -> list[Finding]:
+def _check_manifest(
+    files: TraceFiles, manifest: TraceManifest, reads: _Reads, represented: Sequence[int]
+) -> list[Finding]:
     """Where a manifest does not tell the truth: ranks of a class that differ, groups and peers, ranks beyond."""
     findings = []
     for rank in sorted(rank for rank in files.ranks if rank >= len(manifest.rank_class)):
         reason = f"{files.manifest.name} has {len(manifest.rank_class)} ranks"
         findings.append(Finding(ERROR, "manifest", rank_file(files.name, rank), reason))
-    folded = manifest.form == "folded"
-    digest: dict[int, tuple[bytes, str]] = {}
-    for k, rank in enumerate([one.rank for one in manifest.classes] if folded else present):
+    first: dict[int, tuple[bytes, str]] = {}
+    for k, rank in enumerate(represented):
         file, number = reads.files[k], manifest.rank_class[rank]
-        first = digest.setdefault(number, (reads.digest[k], file))
+        digest, other = first.setdefault(number, (reads.digest[k], file))
         reason = ""
-        if first[0] != reads.digest[k]:
-            reason = f"differs from {first[1]}, although both are of class {number} in {files.manifest.name}"
+        if digest != reads.digest[k]:
+            reason = f"differs from {other}, although both are of class {number} in {files.manifest.name}"
         elif (reads.groups[k], reads.peers[k]) != (manifest.rank_groups[rank], manifest.rank_peers[rank]):
             reason = f"its groups or peers are not those of rank {rank} in {files.manifest.name}"
         if reason:
@@ -174,17 +199,5 @@ def _check_manifest(files: TraceFiles, manifest: TraceManifest, reads: _Reads, p
     return findings
 
 
-def _sorted(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity)))
-
-
-def one_per_kind(findings: Sequence[Finding]) -> list[tuple[Finding, int, int]]:
-    """The first finding of each kind, how many there are of it, and in how many files."""
-    first: dict[str, Finding] = {}
-    count: Counter[str] = Counter()
-    files: dict[str, set[str]] = {}
-    for one in findings:
-        first.setdefault(one.kind, one)
-        count[one.kind] += 1 + one.more
-        files.setdefault(one.kind, set()).add(one.file)
-    return [(one, count[kind], len(files[kind])) for kind, one in first.items()]
+def _rank(finding: Finding) -> int:
+    return SEVERITIES.index(finding.severity)

@@ -15,6 +15,7 @@ from r2cc_simai.failures.timeline import Timeline
 from r2cc_simai.strategies.base import Strategy
 from r2cc_simai.training.classes import Classes, each_for_itself, equal_ranks
 from r2cc_simai.training.fold import no_fold, port_fold
+from r2cc_simai.training.plan_loads import plan_loads
 from r2cc_simai.training.plans import Planner
 from r2cc_simai.training.ranks import NONE, Ranks
 
@@ -87,16 +88,20 @@ def run_iteration(
     clock = Clock(cluster, events, strategy.recover if recovers else None, strategy.failover_s)
     delay_s = clock.delay_s(0.0)
     slowed = cluster if delay_s in (None, cluster.resume_delay_s) else cluster.resuming_after(delay_s or 0.0)
-    classes = equal_ranks(ranks, cluster, events) if fold else each_for_itself(ranks, cluster)
     known_s = clock.known_s
     views = [clock.view(0.0), *(clock.view(t) for t in known_s)]
-    planner = Planner(strategy, _groups(ranks, classes), views)
+    planner = Planner(strategy, views)
+    if fold:
+        classes = equal_ranks(ranks, cluster, events, plan_loads(ranks, planner, bool(cluster.leaves)))
+    else:
+        classes = each_for_itself(ranks, cluster)
+    planner.groups = _groups(ranks, classes)
     try:
         out = _core.run_job(
             core_cluster(slowed),
             ranks=_rank_classes(ranks, classes, record),
             groups=_group_classes(ranks, classes),
-            **port_fold(cluster, ranks, classes) if fold else no_fold(),
+            **port_fold(classes) if fold else no_fold(),
             known_s=known_s,
             events=nic_events(clock.ahead(0.0)),
             planner=planner.plan,

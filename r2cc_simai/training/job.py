@@ -22,6 +22,7 @@ from r2cc_simai.strategies.ideal import Ideal
 from r2cc_simai.training.iteration import Iteration, run_iteration
 from r2cc_simai.training.ranks import Ranks
 
+_AT_ONCE_S = 1e-9  # after the start of an iteration, so that nobody knows at its start
 MOST_ABORTS = 100  # of one iteration, before the job is called unfinished
 
 
@@ -118,7 +119,9 @@ class _TrainingRun:
         self._drop_members(self._view_at(0.0))
         hit, hit_s = None, None
         if any(event.time_s > 0 for event in self._left):
+            self._go_to_first()
             hit, hit_s = self._through()
+            self._drop_members(self._view_at(0.0))
         after = self._iterate()
         return TrainingResult(
             job=self._job,
@@ -132,9 +135,24 @@ class _TrainingRun:
             notes=tuple(self._notes),
         )
 
+    def _go_to_first(self) -> None:
+        """Skips whole iterations, all alike, up to the one in which something changes for the first time."""
+        first_s = min(event.time_s for event in self._left if event.time_s > 0)
+        known = tuple(event for event in self._left if event.time_s <= 0)
+        calm_s = self._run(Timeline(known, self._pattern)).elapsed_s if known else self._job.healthy.elapsed_s
+        whole = int(first_s // calm_s)
+        if whole:
+            self._notes[f"iterations are numbered from 1; the failure comes in iteration {whole + 1}"] = None
+        self._left = known + tuple(
+            replace(event, time_s=event.time_s - whole * calm_s) for event in self._left if event.time_s > 0
+        )
+
     def _through(self) -> tuple[Iteration, float]:
         """The iteration that begins at 0, until it is done; afterwards what is left of the timeline is known."""
         hit = self._iterate()
+        if hit.aborted is None and type(self._strategy).react is not Strategy.react:
+            self._unnoticed()
+            hit = self._iterate()
         run, now = hit, hit.elapsed_s
         for _ in range(MOST_ABORTS):
             if run.aborted is None:
@@ -148,15 +166,21 @@ class _TrainingRun:
         late = [event for event in self._left if event.time_s > now]
         if late:
             nic = self._job.cluster.nics[late[0].nic].full_name
-            self._notes[f"{nic} changes at {late[0].time_s:g} s, after the iteration has ended at {now:.6g} s"] = None
+            self._notes[f"{nic} changes again after that iteration; 'after' is with all changes known"] = None
         self._known_by(float("inf"))
         return hit, now
 
+    def _unnoticed(self) -> None:
+        """Nothing had to pass a NIC after its failure, so that the next iteration is the one that finds it dead."""
+        self._left = tuple(replace(e, time_s=min(e.time_s, _AT_ONCE_S)) if e.fraction < 1 else e for e in self._left)
+
     def _iterate(self) -> Iteration:
+        return self._run(Timeline(self._left, self._pattern))
+
+    def _run(self, events: Timeline) -> Iteration:
         ranks = self._job.ranks.without(self._dropped) if self._dropped.any() else self._job.ranks
         row = {int(rank): i for i, rank in enumerate(ranks.rank)}
         record = tuple(row[r] for r in self._record if r in row)
-        events = Timeline(self._left, self._pattern)
         run = run_iteration(self._job.cluster, ranks, self._strategy, events, fold=self._fold, record=record)
         self._notes.update(dict.fromkeys(run.notes))
         return run

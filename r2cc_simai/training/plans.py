@@ -46,11 +46,27 @@ class Planner:
     0, 1, .. changes."""
 
     strategy: Strategy
-    groups: list[tuple[int, ...]]
     views: list[View]
+    groups: list[tuple[int, ...]] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     aborted_by: int = -1
     _plans: list[tuple[Plan, View]] = field(default_factory=list)
+    _known: dict[tuple[Request, int], Plan] = field(default_factory=dict)
+
+    def planned(self, comm_type: int | None, members: tuple[int, ...], comm_size: int, epoch: int) -> Plan:
+        """The plan for a collective, or (no type) for a message from the first member to the second.
+
+        Raises:
+            PartitionedError: what is known leaves ranks without a path.
+        """
+        if comm_type is None:
+            request = Request("send", members, comm_size)
+        else:
+            request = request_of(comm_type, members, comm_size)
+        key = request, epoch
+        if key not in self._known:
+            self._known[key] = self.strategy.plan(request, self.views[epoch])
+        return self._known[key]
 
     def plan(self, asked: _core.PlanRequest) -> tuple[_core.Schedule, _core.Binding, float, int]:
         """The strategy's plan for what is known now, in the engine's form.
@@ -58,15 +74,13 @@ class Planner:
         Raises:
             PartitionedError: what is known leaves ranks without a path.
         """
-        view = self.views[asked.epoch]
         if asked.group < 0:
-            request = Request("send", (asked.src, asked.dst), asked.bytes)
+            plan = self.planned(None, (asked.src, asked.dst), asked.bytes, asked.epoch)
         else:
-            request = request_of(asked.comm_type, self.groups[asked.group], asked.bytes)
-        plan = self.strategy.plan(request, view)
+            plan = self.planned(asked.comm_type, self.groups[asked.group], asked.bytes, asked.epoch)
         if plan.note:
             self.notes[plan.note] = None
-        self._plans.append((plan, view))
+        self._plans.append((plan, self.views[asked.epoch]))
         return plan.schedule.core, plan.binding.core, plan.one_off_s, len(self._plans) - 1
 
     def react(self, broken: _core.Broken, tag: int) -> _core.Reaction:

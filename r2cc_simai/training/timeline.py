@@ -11,7 +11,10 @@ from typing import Any
 from r2cc_simai.chakra.schema import CommType, NodeType
 from r2cc_simai.results.files import replace_file
 from r2cc_simai.training.iteration import Iteration
+from r2cc_simai.training.ranks import NONE
 
+_COLLECTIVE, _SEND = int(NodeType.COMM_COLL), int(NodeType.COMM_SEND)
+_MESSAGES = (_SEND, int(NodeType.COMM_RECV))
 COMPUTE = 0  # thread of a rank; its communicators and peers follow
 _LOG_NAMES = {
     "down": "{nic} goes down",
@@ -43,40 +46,51 @@ def write_timeline(run: Iteration, nic_names: list[str], path: Path) -> None:
 
 
 def _rank_events(run: Iteration, number: int) -> list[Json]:
-    row = run.classes.first_rank[number]
-    trace = run.ranks.traces[run.ranks.trace_of[row]]
-    process = int(run.ranks.rank[row]) + 1
-    count = int(run.classes.rank_count[number])
-    title = f"rank {process - 1}" + (f" (and {count - 1} equal ones)" if count > 1 else "")
+    row = int(run.classes.first_rank[number])
+    rank, count = int(run.ranks.rank[row]), int(run.classes.rank_count[number])
+    title = f"rank {rank}" + (f" (and {count - 1} equal ones)" if count > 1 else "")
+    describe = _Nodes(run, row).describe
     threads: dict[str, int] = {"compute": COMPUTE}
-    kind, comm, group, peer = trace.type, trace.comm_type, trace.group, trace.peer
-    size, name = trace.bytes, trace.name
     events: list[Json] = []
-    for _, node, start_s, end_s in run.spans[run.spans[:, 0] == number]:
-        i = int(node)
-        event: Json = {"ph": "X", "pid": process, "ts": start_s * 1e6, "dur": (end_s - start_s) * 1e6}
-        label = trace.names[name[i]] if name[i] >= 0 else f"node {int(trace.id[i])}"
-        if kind[i] == NodeType.COMM_COLL:
-            g = int(run.ranks.groups[row, group[i]])
-            thread = f"{run.ranks.kinds[g] or 'group'} {run.ranks.names[g]}"
-            event |= {"name": f"{CommType(int(comm[i])).name} {label}", "cat": "collective"}
-            event["args"] = {"bytes": int(size[i]), "ranks": len(run.ranks.members[g])}
-        elif kind[i] in (NodeType.COMM_SEND, NodeType.COMM_RECV):
-            other = int(run.ranks.rank[run.ranks.peers[row, peer[i]]])
-            way = "to" if kind[i] == NodeType.COMM_SEND else "from"
-            thread = f"{way} rank {other}"
-            event |= {"name": label, "cat": "message", "args": {"bytes": int(size[i])}}
-        else:
-            thread = "compute"
-            event |= {"name": label, "cat": "compute"}
-        event["tid"] = threads.setdefault(thread, len(threads))
-        events.append(event)
-    head = [_process(process, title)]
-    head += [
-        {"ph": "M", "name": "thread_name", "pid": process, "tid": tid, "args": {"name": thread}}
-        for thread, tid in threads.items()
-    ]
+    for _, node, start_s, end_s in run.spans[run.spans[:, 0] == number].tolist():
+        thread, event = describe(int(node))
+        tid = threads.setdefault(thread, len(threads))
+        times = {"ts": start_s * 1e6, "dur": (end_s - start_s) * 1e6}
+        events.append({"ph": "X", "pid": rank + 1, "tid": tid, **times, **event})
+    head = [_process(rank + 1, title)]
+    for thread, tid in threads.items():
+        head.append({"ph": "M", "name": "thread_name", "pid": rank + 1, "tid": tid, "args": {"name": thread}})
     return head + events
+
+
+class _Nodes:
+    """The nodes of one rank in words: on which line of the timeline, and under which name."""
+
+    def __init__(self, run: Iteration, row: int) -> None:
+        ranks = run.ranks
+        trace = ranks.traces[ranks.trace_of[row]]
+        self._names, self._name, self._id = trace.names, trace.name.tolist(), trace.id.tolist()
+        self._kind, self._comm = trace.type.tolist(), trace.comm_type.tolist()
+        self._group, self._peer, self._bytes = trace.group.tolist(), trace.peer.tolist(), trace.bytes.tolist()
+        self._groups = [
+            ("", 0) if g < 0 else (f"{ranks.kinds[g] or 'group'} {ranks.names[g]}", len(ranks.members[g]))
+            for g in ranks.groups[row].tolist()
+        ]
+        self._peers = [NONE if p < 0 else int(ranks.rank[p]) for p in ranks.peers[row].tolist()]
+
+    def describe(self, node: int) -> tuple[str, Json]:
+        """The line, and name, category and arguments of the event."""
+        label = self._names[self._name[node]] if self._name[node] >= 0 else f"node {self._id[node]}"
+        kind, size = self._kind[node], self._bytes[node]
+        if kind == _COLLECTIVE:
+            line, members = self._groups[self._group[node]]
+            name = f"{CommType(self._comm[node]).name} {label}"
+            return line, {"name": name, "cat": "collective", "args": {"bytes": size, "ranks": members}}
+        if kind in _MESSAGES:
+            way = "to" if kind == _SEND else "from"
+            line = f"{way} rank {self._peers[self._peer[node]]}"
+            return line, {"name": label, "cat": "message", "args": {"bytes": size}}
+        return "compute", {"name": label, "cat": "compute"}
 
 
 def _instant(name: str, time_s: float) -> Json:

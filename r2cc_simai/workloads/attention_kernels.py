@@ -63,8 +63,8 @@ def _latent_products(request: BlockRequest) -> list[Kernel]:
     heads = model.heads / request.tp
     down = latent.q_lora_rank + latent.kv_lora_rank + latent.qk_rope_head_dim
     return [
-        gemm("latent down-projection", t, down, model.hidden),
-        memory("latent norm", 2 * t * (latent.q_lora_rank + latent.kv_lora_rank)),
+        gemm("latent down-projection", request.dense_tokens, down, model.hidden),
+        memory("latent norm", 2 * request.dense_tokens * (latent.q_lora_rank + latent.kv_lora_rank)),
         gemm("query up-projection", t, heads * latent.qk_head_dim, latent.q_lora_rank),
         *_key_value_up(request, latent, heads),
         memory("rotary embedding", 2 * t * (heads + 1) * latent.qk_rope_head_dim),

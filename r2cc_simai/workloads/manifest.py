@@ -43,6 +43,8 @@ class Check(Strict):
     """Counted in the programs."""
     tolerance: float = 0.0
     """Allowed relative difference; 0 where the two have to be equal."""
+    of_trace: bool = True
+    """Whether a difference means that the trace is wrong; a published figure may not fit its own model's shape."""
 
     @property
     def ok(self) -> bool:
@@ -81,6 +83,8 @@ class Manifest(Strict):
     """The same without recomputation: what the model needs."""
     tokens: int
     """Tokens that one iteration processes."""
+    tokens_are: str = "trained"
+    """Which tokens these are: "trained", "generated", "prompts", ..."""
     traffic: tuple[Traffic, ...]
     checks: tuple[Check, ...] = Field(default=())
 

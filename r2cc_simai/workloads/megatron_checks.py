@@ -26,7 +26,15 @@ def check_manifest(workload: Workload) -> list[Check]:
     published, rounding = job_model(workload).published_parameters, job_model(workload).published_rounding
     if published:
         tolerance = max(PUBLISHED, rounding / published)
-        checks.append(_check("parameters, as published", published, manifest.parameters, tolerance))
+        checks.append(
+            Check(
+                name="parameters, as published",
+                formula=published,
+                trace=manifest.parameters,
+                tolerance=tolerance,
+                of_trace=False,
+            )
+        )
     checks.append(_check("parameters, padded vocabulary", parameters(job.model).total, manifest.parameters))
     checks.append(_check("FLOPs, 6N + attention", training_flops(job), manifest.model_flops, FLOPS))
     wanted: Counter[tuple[str, str]] = Counter()

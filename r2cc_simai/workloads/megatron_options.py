@@ -16,6 +16,10 @@ ContextComm = Literal["p2p", "all_gather"]
 BATCH_TOKENS = 3 * 2**20
 """Tokens of an iteration by default: GPT-3's 1,536 sequences of 2,048."""
 LONGEST_BY_DEFAULT = 4096
+MOST_MICROBATCHES_BY_DEFAULT = 2048
+MOST_MICROBATCHES = 65_536
+MOST_GPUS = 2**20
+"""What a trace can sensibly hold; the memory for it grows with both."""
 
 
 class MegatronOptions(Strict):
@@ -81,11 +85,11 @@ def resolve(options: MegatronOptions, model: Model) -> MegatronOptions:
     sequence = options.seq_length or min(model.max_positions, LONGEST_BY_DEFAULT)
     unit = options.micro_batch_size * sizes.dp
     turn = unit * sizes.pp  # so many sequences keep every stage busy, and suit the interleaved schedule
-    batch = options.global_batch_size or max(1, BATCH_TOKENS // sequence // turn) * turn
+    turns = max(1, min(BATCH_TOKENS // sequence // turn, MOST_MICROBATCHES_BY_DEFAULT // sizes.pp))
     return options.model_copy(
         update={
             "expert_tensor_parallel_size": sizes.expert_tp,
-            "global_batch_size": batch,
+            "global_batch_size": options.global_batch_size or turns * turn,
             "seq_length": sequence,
             "sequence_parallel": options.sequence_parallel and sizes.tp > 1,  # as Megatron-LM does
         }
@@ -103,6 +107,8 @@ def parallel_sizes(options: MegatronOptions) -> ParallelSizes:
         options.pipeline_model_parallel_size,
         options.context_parallel_size,
     )
+    if options.gpus > MOST_GPUS:
+        raise InputError(f"--gpus {options.gpus}: at most {MOST_GPUS}")
     if options.gpus % (tp * pp * cp):
         raise InputError(
             f"--gpus {options.gpus}: a multiple of tensor x pipeline x context parallel size = "
@@ -190,6 +196,10 @@ def _check_batch(options: MegatronOptions, sizes: ParallelSizes) -> None:
         raise InputError(
             f"--global-batch-size {batch}: a multiple of micro-batch size x data parallel size = "
             f"{options.micro_batch_size} x {sizes.dp} = {unit} is wanted"
+        )
+    if batch // unit > MOST_MICROBATCHES:
+        raise InputError(
+            f"--global-batch-size {batch}: makes {batch // unit} micro-batches; at most {MOST_MICROBATCHES} are written"
         )
     if options.num_layers_per_virtual_pipeline_stage is None:
         return

@@ -1,5 +1,7 @@
 """The segments of one pipeline stage: forward and backward passes of its model chunks, and the end of the iteration."""
 
+from collections.abc import Iterator
+
 from r2cc_simai.chakra.schema import CommType
 from r2cc_simai.workloads.context_ring import ring_tags
 from r2cc_simai.workloads.gradients import GradientBuffer, OverlappedGather, OverlappedReduce, gradient_buffers
@@ -55,7 +57,7 @@ class Stage:
             self._layers.forward(b, layer, before)
         if virtual == self._virtual - 1:
             before(b, -1, "logits")
-            self._logits_forward(b)
+            self._head_forward(b)
         else:
             b.send("activation.send", NEXT_STAGE, self._costs.shard_bytes, 2 * virtual)
         return b.build()
@@ -68,7 +70,7 @@ class Stage:
         virtual = self._virtual_stage(chunk)
         self._receive(b, "gradient", NEXT_STAGE, virtual < self._virtual - 1, 2 * virtual + 1)
         if virtual == self._virtual - 1:
-            self._layers.block_backward(b, -1, "logits", "logits.backward", ready, gather=False)
+            self._head_backward(b, ready)
         for layer in reversed(self._chunks[chunk]):
             self._layers.backward(b, layer, ready)
         if virtual == 0:
@@ -130,12 +132,18 @@ class Stage:
         b.compute("embedding.backward", self._costs.block("embedding", "wgrad"))
         ready(b, -1, "embedding")
 
-    def _logits_forward(self, b: SegmentBuilder) -> None:
+    def _head_forward(self, b: SegmentBuilder) -> None:
         costs = self._costs
         self._layers.enter(b, "logits.forward", "logits")
         b.compute("logits.forward", costs.block("logits", "forward"))
         for what in LOSS_REDUCTIONS:
             b.collective(f"loss.{what}.reduce", CommType.ALL_REDUCE, "tp", costs.tokens * LOSS_BYTES)
+
+    def _head_backward(self, b: SegmentBuilder, ready: Hook) -> None:
+        self._layers.block_backward(b, -1, "logits", "logits.backward", ready, gather=False)
+
+    def _head_tensors(self) -> Iterator[Tensor]:
+        return logits_tensors(self._costs.model, self._costs.sizes)
 
     def _chunk_tensors(self, chunk: int) -> tuple[Tensor, ...]:
         model, sizes = self._costs.model, self._costs.sizes
@@ -144,7 +152,7 @@ class Stage:
         for layer in self._chunks[chunk]:
             tensors += layer_tensors(model, layer, sizes)
         if virtual == self._virtual - 1:
-            tensors += logits_tensors(model, sizes)
+            tensors += self._head_tensors()
         return tuple(tensors)
 
     def _buffers(self, chunk: int) -> tuple[GradientBuffer, ...]:

@@ -8,4 +8,5 @@ NB_MODULE(_core, m) {
     simai::register_solver(m);
     simai::register_trace(m);
     simai::register_training(m);
+    simai::register_port_loads(m);
 }

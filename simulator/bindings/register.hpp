@@ -11,5 +11,6 @@ void register_runs(nanobind::module_& m);
 void register_solver(nanobind::module_& m);
 void register_trace(nanobind::module_& m);
 void register_training(nanobind::module_& m);
+void register_port_loads(nanobind::module_& m);
 
 }  // namespace simai

@@ -59,7 +59,9 @@ Read py_read_trace(const FileBytes& file) {
     return read;
 }
 
-nb::tuple piece(const JsonPiece& made) { return nb::make_tuple(nb::bytes(made.text.data(), made.text.size()), made.next); }
+nb::tuple piece(const JsonPiece& made) {
+    return nb::make_tuple(nb::bytes(made.text.data(), made.text.size()), made.next);
+}
 
 nb::tuple py_nodes_json(const FileBytes& file, std::size_t from, std::size_t limit) {
     JsonPiece made;
@@ -115,8 +117,7 @@ void register_trace(nb::module_& m) {
         .def_prop_ro("version", [](const Read& r) { return r.reading.version; })
         .def_prop_ro("findings", [](const Read& r) { return r.reading.findings.all(); })
         .def_prop_ro("errors", [](const Read& r) { return r.reading.findings.errors(); })
-        .def_prop_ro("digest",
-                     [](const Read& r) { return nb::bytes(r.print.digest.data(), sizeof(r.print.digest)); })
+        .def_prop_ro("digest", [](const Read& r) { return nb::bytes(r.print.digest.data(), sizeof(r.print.digest)); })
         .def_prop_ro("collectives", [](const Read& r) { return r.print.collectives; })
         .def_prop_ro("sends", [](const Read& r) { return r.print.sends; })
         .def_prop_ro("receives", [](const Read& r) { return r.print.receives; });

@@ -138,7 +138,8 @@ def test_compute_of_a_rank_is_one_chain(megatron_job, drawn):
 
 
 def test_ranks_of_a_stage_share_one_program(megatron_job):
-    workload = megatron_job(gpus=32, tensor_model_parallel_size=4, pipeline_model_parallel_size=4)
+    sizes = {"gpus": 32, "tensor_model_parallel_size": 4, "pipeline_model_parallel_size": 4}
+    workload = megatron_job(**sizes, global_batch_size=4)
     assert workload.rank_class.tolist() == [k // 8 for k in range(32)]
     assert len(workload.programs) == 4
     assert workload.replica.tolist() == [k % 8 // 4 for k in range(32)]

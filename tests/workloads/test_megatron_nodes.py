@@ -294,7 +294,7 @@ class TestGradients:
 
     def test_the_norm_of_the_gradients_is_one_number(self, megatron_job):
         """Over one replica of the model; over all ranks where each has a shard of the gradients."""
-        options = {"gpus": 8, "tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2}
+        options = self.OPTIONS | {"gpus": 8, "tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2}
         plain = megatron_job(**options)
         sharded = megatron_job(**options, use_distributed_optimizer=True)
         for workload, members in ((plain, 4), (sharded, 8)):
