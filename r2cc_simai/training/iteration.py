@@ -88,7 +88,7 @@ def run_iteration(
     clock = Clock(cluster, events, strategy.recover if recovers else None, strategy.failover_s)
     delay_s = clock.delay_s(0.0)
     slowed = cluster if delay_s in (None, cluster.resume_delay_s) else cluster.resuming_after(delay_s or 0.0)
-    known_s = clock.known_s
+    known_s = clock.known_s if strategy.survives else []  # communicators that stay what they are until they break
     views = [clock.view(0.0), *(clock.view(t) for t in known_s)]
     planner = Planner(strategy, views)
     if fold:

@@ -150,7 +150,7 @@ class _TrainingRun:
     def _through(self) -> tuple[Iteration, float]:
         """The iteration that begins at 0, until it is done; afterwards what is left of the timeline is known."""
         hit = self._iterate()
-        if hit.aborted is None and type(self._strategy).react is not Strategy.react:
+        if hit.aborted is None and not self._strategy.survives:
             self._unnoticed()
             hit = self._iterate()
         run, now = hit, hit.elapsed_s

@@ -35,6 +35,7 @@ struct Movement {
         std::shared_ptr<const Shape> shape;
     };
     mutable std::vector<Cached> shapes;
+    mutable std::uint64_t alive_at = 0;  // the state of knowledge in which no connection was found on a dead NIC
 
     // Weights whose mean over the passes is one: each pass then counts as one connection, whatever it carries.
     static double scale_of_one(const Schedule& schedule);

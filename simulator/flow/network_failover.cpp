@@ -1,3 +1,5 @@
+#include <map>
+
 #include "flow/network.hpp"
 
 namespace simai {
@@ -127,23 +129,24 @@ bool Network::mend(Collective& collective, const Broken& broken) {
     return true;
 }
 
-// A collective that starts on a plan of before a failure that is known by now does not try the dead NIC first.
+// A collective that starts on a plan of before a failure that is known by now: its connections are broken from the
+// start.
 void Network::leave_dead_nics(Collective& collective) {
-    if (!states_.any_known_down()) return;
+    if (!states_.any_known_down() || collective.movement->alive_at == states_.knowledge()) return;
+    std::map<int, Broken> broken;  // by NIC
     const Hops& planned = collective.movement->hops;
-    for (int h = 0; h < planned.count() && !stopped_; ++h) {
-        const auto& lanes = planned.at(h).lanes;
-        const bool dead = std::any_of(lanes.begin(), lanes.end(), [this](const Lane& lane) {
-            return lane.crosses_network() && (states_.known_down(lane.src_nic) || states_.known_down(lane.dst_nic));
-        });
-        if (!dead) continue;
-        std::optional<std::vector<Lane>> left = migrate(cluster_, states_, planned.at(h));
-        if (!left) return stop(Status::kPartitioned, no_nic_left(cluster_, planned.at(h), dead_nic(planned.at(h))));
-        if (!collective.moved) collective.moved = std::make_unique<Hops>(planned);
-        collective.moved->rebind(h, std::move(*left));
+    for (int h = 0; h < planned.count(); ++h) {
+        const int nic = dead_nic(planned.at(h));
+        if (nic < 0 || !needed(collective, h)) continue;
+        Broken& one = broken.try_emplace(nic, Broken{now_, nic, {}}).first->second;
+        one.hops.push_back(h);
     }
+    if (broken.empty()) collective.movement->alive_at = states_.knowledge();
+    for (const auto& [nic, one] : broken)
+        if (!mend(collective, one)) return;
 }
 
+// The first NIC of a hop that is known to be down; -1: none.
 int Network::dead_nic(const Hop& hop) const {
     for (const Lane& lane : hop.lanes)
         for (int nic : {lane.src_nic, lane.dst_nic})
