@@ -5,10 +5,14 @@ Each case has a process to itself, so that its peak memory is its own.
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from io import StringIO
+from pathlib import Path
 
 GIB = 2**30
 STRATEGIES = ("balance", "hot-repair", "r2cc-allreduce:k=4")
@@ -85,6 +89,51 @@ def chunk(per_step: int) -> Times:
     return Times(seconds, deliveries=2 * (RING - 1) * RING * per_step)
 
 
+GPT_175B = ("--model", "gpt3-175b", "--tensor-model-parallel-size", "8", "--pipeline-model-parallel-size", "8")
+LLAMA_405B = (
+    *("--model", "llama3.1-405b", "--tensor-model-parallel-size", "8", "--pipeline-model-parallel-size", "16"),
+    *("--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"),
+    *("--use-distributed-optimizer", "--overlap-grad-reduce"),
+)
+
+
+def emit(*options: str) -> Times:
+    """The command `trace megatron`: generate, serialise, write the files of every rank (or class)."""
+    with tempfile.TemporaryDirectory() as folder:
+        return Times([_command("trace", "megatron", *options, "--output", folder)])
+
+
+def iteration(cluster: str, *options: str) -> Times:
+    """One training iteration of a trace under Balance, one NIC of server 0 down; the trace has been read before.
+
+    Wall time of `run_iteration`: finding equal ranks, planning, executing.
+    """
+    from r2cc_simai.cluster.load import load_cluster
+    from r2cc_simai.failures.parse import parse_failures
+    from r2cc_simai.runners.training import read_job
+    from r2cc_simai.strategies.registry import parse_strategy
+    from r2cc_simai.training.iteration import run_iteration
+
+    where = load_cluster(cluster)
+    timeline, balance = parse_failures(["server0.nic3@0"], where), parse_strategy("balance")
+    with tempfile.TemporaryDirectory() as folder:
+        _command("trace", "megatron", *options, "--fold", "--output", folder)
+        job = read_job(Path(folder), where)
+    return Times(repeated(3, time.perf_counter, lambda: run_iteration(where, job.ranks, balance, timeline)))
+
+
+def _command(*arguments: str) -> float:
+    """Seconds of a command of `r2cc-simai`, in this process."""
+    from r2cc_simai.cli.main import run
+
+    begun = time.perf_counter()
+    with redirect_stdout(StringIO()):
+        code = run(arguments)
+    if code:
+        raise RuntimeError(f"r2cc-simai {' '.join(arguments)}: exit code {code}")
+    return time.perf_counter() - begun
+
+
 def _cases() -> dict[str, Callable[[], Times]]:
     cases: dict[str, Callable[[], Times]] = {}
     for strategy in STRATEGIES:
@@ -92,6 +141,9 @@ def _cases() -> dict[str, Callable[[], Times]]:
         cases[f"flow/{strategy}/cut"] = partial(flow, strategy, cut=True)
     for n in CHUNKS_PER_STEP:
         cases[f"chunk/{n}"] = partial(chunk, n)
+    cases["emit/175b"] = partial(emit, *GPT_175B, "--gpus", "1024")
+    cases["iteration/175b"] = partial(iteration, "h100x128", *GPT_175B, "--gpus", "1024")
+    cases["iteration/405b"] = partial(iteration, "h100x2048", *LLAMA_405B, "--gpus", "16384")
     return cases
 
 

@@ -29,6 +29,8 @@ NOTES = """\
 flow:  1 GiB AllReduce on 1,024 GPUs (128 servers, 8 NICs each) as one API call, planning included, cluster loaded
        before; a NIC down from the start, or cut in mid-collective and the next collective on its new plan
 chunk: 1 GiB ring AllReduce on 1,024 ranks, the run alone on one core; acknowledgements, windows and byte counters on
+175B, 405B: tensor parallel 8, pipeline 8 and 16; files go to a temporary folder; an iteration by flow, equal ranks
+       simulated once, planning included, trace read before. Memory targets: 2 GiB to emit 175B, 8 GiB for 405B
 peak:  largest process of the case"""
 
 
@@ -52,6 +54,9 @@ LINES = {
         f"chunk/{n}": Line(f"chunk, ring, {n} chunk{'s' if n > 1 else ''} a step", "CPU", target, ASTRA_SIM[n])
         for n, target in zip(CHUNKS_PER_STEP, (0.5, 1.8), strict=True)
     },
+    "emit/175b": Line("175B on 1,024 GPUs: traces of all ranks", "wall", 30.0),
+    "iteration/175b": Line("175B on 1,024 GPUs: iteration, NIC down", "wall", 2.0),
+    "iteration/405b": Line("405B on 16,384 GPUs: iteration, NIC down", "wall", 30.0),
     "sweep": Line(f"default sweep and report, {SWEEP_WORKERS} workers", "wall", 60.0),
 }
 

@@ -1,5 +1,6 @@
 """What a trace adds up to: nodes by type, bytes by kind of communication, compute, and the critical path."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from r2cc_simai.engine._core import Trace, critical_path
 from r2cc_simai.errors import InputError
 
 TOP_NAMES = 5
+_NUMBER = re.compile(r"[0-9]+")
 GroupOf = Callable[[int], tuple[str, int | None]]
 """Kind and number of members of a group role."""
 
@@ -35,6 +37,7 @@ class NameTime:
     """Compute of the nodes of one name."""
 
     name: str
+    """Names that differ only in numbers (of layers, of micro-batches) count as one, with * for the numbers."""
     count: int
     seconds: float
 
@@ -149,13 +152,13 @@ def _messages(trace: Trace) -> list[Traffic]:
 def _critical(trace: Trace) -> Path:
     seconds, positions = critical_path(trace)
     compute = positions[trace.type[positions] == NodeType.COMP]
-    names, durations = trace.name[compute], trace.duration_s[compute]
-    times = np.bincount(names, weights=durations)
-    counts = np.bincount(names)
+    counts = np.bincount(trace.name[compute])
+    times = np.bincount(trace.name[compute], weights=trace.duration_s[compute])
     texts = trace.names
-    top = sorted(np.flatnonzero(counts).tolist(), key=lambda k: (-times[k], k))[:TOP_NAMES]
-    return Path(
-        seconds=seconds,
-        node_ids=tuple(trace.id[positions].tolist()),
-        names=tuple(NameTime(texts[k], int(counts[k]), float(times[k])) for k in top),
-    )
+    found: dict[str, NameTime] = {}
+    for k in np.flatnonzero(counts).tolist():
+        name = _NUMBER.sub("*", texts[k])
+        before = found.get(name, NameTime(name, 0, 0.0))
+        found[name] = NameTime(name, before.count + int(counts[k]), before.seconds + float(times[k]))
+    top = sorted(found.values(), key=lambda one: (-one.seconds, one.name))[:TOP_NAMES]
+    return Path(seconds, tuple(trace.id[positions].tolist()), tuple(top))

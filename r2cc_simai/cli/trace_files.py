@@ -19,6 +19,7 @@ Groups = Annotated[
     Path | None, typer.Option("--groups", metavar="JSON", help="Communicator groups. Default: NAME.groups.json.")
 ]
 MOST_NODES = 8
+MOST_CLASSES = 16
 
 
 def validate(
@@ -104,7 +105,8 @@ def _print_json(data: dict[str, Any]) -> None:
 
 
 def _counted(report: "Report") -> str:
-    ranks = "1 rank" if report.ranks == 1 else f"{report.ranks:,} ranks in {report.classes:,} classes"
+    ranks = "1 rank" if report.ranks == 1 else f"{report.ranks:,} ranks"
+    ranks += f" in {report.classes:,} class{'es' if report.classes > 1 else ''}" if report.ranks > 1 else ""
     return f"{report.prefix}: {ranks}, {report.nodes:,} nodes"
 
 
@@ -157,9 +159,11 @@ def _print_summary(summary: "Summary") -> None:
         for one in summary.classes
     ]
     show.table(title + "; per rank of each class", columns, lines)
-    for one in summary.classes:
+    for one in summary.classes[:MOST_CLASSES]:
         _print_traffic(one)
         _print_path(one)
+    if len(summary.classes) > MOST_CLASSES:
+        show.notes([f"details of {MOST_CLASSES} of {len(summary.classes)} classes; --rank or --json shows the others"])
 
 
 def _print_traffic(one: "RankSummary") -> None:

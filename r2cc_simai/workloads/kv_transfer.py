@@ -28,18 +28,26 @@ class KvTransfer:
         """Decode replicas that a prefill replica sends to; prefill replicas that a decode replica receives from."""
         return max(1, self.decode // self.prefill), max(1, self.prefill // self.decode)
 
-    def send(self, b: SegmentBuilder, prompts: Iterable[int], size: int) -> None:
-        """Prompts of a prefill replica, `size` bytes each."""
-        targets, _ = self.partners
-        for prompt in prompts:
-            b.send("kv.send", self.first_peer + prompt % targets, size, prompt // targets)
+    @property
+    def partners_of(self) -> dict[str, int]:
+        """Replicas of each pool that have one partner in common; each of them has a program of its own, since tags
+        number the prompts of all replicas that exchange them."""
+        targets, sources = self.partners
+        return {"prefill": sources, "decode": targets}
 
-    def receive(self, b: SegmentBuilder, sequences: Iterable[int], size: int) -> None:
-        """What sequences of a decode replica need, posted at the start of the job; the stream waits for it."""
-        _, sources = self.partners
+    def send(self, b: SegmentBuilder, prompts: Iterable[int], size: int, replica: int) -> None:
+        """Prompts of prefill replica `replica`, `size` bytes each."""
+        targets, sources = self.partners
+        for prompt in prompts:
+            b.send("kv.send", self.first_peer + prompt % targets, size, prompt * sources + replica % sources)
+
+    def receive(self, b: SegmentBuilder, sequences: Iterable[int], size: int, replica: int) -> None:
+        """What sequences of decode replica `replica` need, posted at the start of the job; the stream waits for it."""
+        targets, sources = self.partners
         coming: list[int] = []
         for sequence in sequences:
-            coming += b.receive("kv.receive", self.first_peer + sequence % sources, size, sequence // sources, ())
+            tag = sequence * targets + replica % targets
+            coming += b.receive("kv.receive", self.first_peer + sequence % sources, size, tag, ())
         b.wait(coming)
 
     def peers(self, prefill: Int, decode: Int) -> Int:

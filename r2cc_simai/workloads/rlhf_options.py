@@ -122,7 +122,7 @@ def check(options: RlhfOptions, models: dict[str, Model]) -> None:
             )
         _check_batches(options)
         check_megatron(resolve_megatron(megatron, model), model)
-    _check_generation(options, models["actor"])
+    _check_generation(options)
 
 
 def _check_batches(options: RlhfOptions) -> None:
@@ -144,7 +144,7 @@ def _check_batches(options: RlhfOptions) -> None:
         raise InputError(f"--rollout-batch-size {rollout}: a multiple of --gpus {options.gpus} is wanted")
 
 
-def _check_generation(options: RlhfOptions, actor: Model) -> None:
+def _check_generation(options: RlhfOptions) -> None:
     tp, pp = options.generation_tensor_parallel_size, options.generation_pipeline_parallel_size
     wanted_tp, wanted_pp = options.tensor_model_parallel_size, options.pipeline_model_parallel_size
     if wanted_tp % tp:
@@ -154,10 +154,6 @@ def _check_generation(options: RlhfOptions, actor: Model) -> None:
     if pp not in (1, wanted_pp):
         allowed = " or ".join(map(str, sorted({1, wanted_pp})))
         raise InputError(f"--generation-pipeline-parallel-size {pp}: {allowed}, as in training, is wanted")
-    if actor.key_heads % tp:
-        raise InputError(
-            f"--generation-tensor-parallel-size {tp}: does not divide the {actor.key_heads} key/value heads of {actor.name}"
-        )
     batches = options.engines * options.generation_batches
     if options.rollout_batch_size % batches:
         raise InputError(

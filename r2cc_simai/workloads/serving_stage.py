@@ -114,9 +114,11 @@ class ServingStage:
     def _divided_experts(self, b: SegmentBuilder, batch: Batch, label: str) -> None:
         """Every rank of a replica, or of all, computes a part of what the experts make of all tokens."""
         size, dp = self._costs.hidden_bytes(batch.tokens), self._costs.sizes.dp
-        b.collective(f"{label}.dispatch", CommType.ALL_GATHER, "dp", size)
+        if dp > 1:
+            b.collective(f"{label}.dispatch", CommType.ALL_GATHER, "dp", size)
         self._compute(b, f"{label}.experts", "experts", batch)
-        b.collective(f"{label}.combine", CommType.REDUCE_SCATTER, "dp", dp * size)
+        if dp > 1:
+            b.collective(f"{label}.combine", CommType.REDUCE_SCATTER, "dp", dp * size)
         self._sum(b, f"{label}.experts", batch.tokens)
 
     def _sample(self, b: SegmentBuilder, step: Step, phase: str) -> None:

@@ -63,14 +63,15 @@ def generate(name: str, model: Model, options: VllmOptions, times: ComputeTimes)
     table = serving_groups(options.gpus, grids, tuple(kinds))
     transfer = _transfer(options)
     programs = tuple(
-        _program(pool, ServingCosts(model, pool.sizes, times), split, stage, table.roles, transfer)
+        _program(pool, ServingCosts(model, pool.sizes, times), split, stage, table.roles, transfer, replica)
         for pool in pools
+        for replica in range(kinds_of_replicas(pool, transfer))
         for stage in range(len(split))
     )
     workload = Workload(
         name=name,
         programs=programs,
-        rank_class=_classes(pools),
+        rank_class=_classes(pools, transfer),
         groups=table.groups,
         group_kind=table.kinds,
         rank_groups=table.rank_groups,
@@ -95,11 +96,13 @@ def _program(
     stage: int,
     roles: tuple[str, ...],
     transfer: KvTransfer | None,
+    replica: int,
 ) -> Program:
+    """The program of a stage of a replica."""
     names = Names()
     engine = ServingStage(costs, split, stage)
     size = costs.cached_bytes(pool.input_len, len(split[stage]))
-    instances = [Instance(_step(engine, pool, step, names, roles, transfer, size)) for step in pool.steps]
+    instances = [Instance(_step(engine, pool, step, names, roles, transfer, size, replica)) for step in pool.steps]
     return assemble(tuple(names.known), instances)
 
 
@@ -111,22 +114,31 @@ def _step(
     roles: tuple[str, ...],
     transfer: KvTransfer | None,
     size: int,
+    replica: int,
 ) -> Segment:
     b = SegmentBuilder(names, roles)
     if transfer and pool.phase == "decode" and step.before < 0:
-        transfer.receive(b, pool.sequences[step.engine], size)
+        transfer.receive(b, pool.sequences[step.engine], size, replica)
     engine.add(b, step)
     if transfer and pool.phase == "prefill":
-        transfer.send(b, step.batch.prompts, size)
+        transfer.send(b, step.batch.prompts, size, replica)
     return b.build()
 
 
-def _classes(pools: Sequence[Pool]) -> Int:
+def kinds_of_replicas(pool: Pool, transfer: KvTransfer | None) -> int:
+    """Replicas of a pool, one after the other, that run different programs."""
+    return transfer.partners_of[pool.phase] if transfer else 1
+
+
+def _classes(pools: Sequence[Pool], transfer: KvTransfer | None) -> Int:
     """Number of each rank's program."""
-    parts = []
-    for k, pool in enumerate(pools):
+    parts: list[Int] = []
+    first = 0
+    for pool in pools:
         replicas, stages, tp = pool.grid.shape
-        parts.append(np.tile(np.repeat(k * stages + np.arange(stages), tp), replicas))
+        kinds = kinds_of_replicas(pool, transfer)
+        parts.append(np.tile(np.repeat(first + np.arange(kinds * stages), tp), replicas // kinds))
+        first += kinds * stages
     return np.concatenate(parts)
 
 
@@ -158,7 +170,13 @@ def _manifest(
     transfer: KvTransfer | None,
     programs: Sequence[Program],
 ) -> Manifest:
-    ranks = np.array([pool.sizes.dp * pool.sizes.tp for pool in pools for _ in split])
+    classes = [
+        (pool, replica, layers)
+        for pool in pools
+        for replica in range(kinds_of_replicas(pool, transfer))
+        for layers in split
+    ]
+    ranks = np.array([pool.sizes.dp * pool.sizes.tp // kinds_of_replicas(pool, transfer) for pool, _, _ in classes])
     tokens, which = tokens_of(pools)
     flops = sum(int(program.num_ops.sum()) * int(count) for program, count in zip(programs, ranks, strict=True))
     first = pools[0].sizes
@@ -179,9 +197,9 @@ def _manifest(
             "vocab": padded.vocab,
             "steps": sum(len(pool.steps) for pool in pools),
         },
-        classes=tuple(_class_name(pool, k, layers) for pool in pools for k, layers in enumerate(split)),
+        classes=tuple(_class_name(*one) for one in classes),
         parameters=parameters(padded).total,
-        parameters_per_rank=tuple(rank_parameters(padded, pool.sizes, layers) for pool in pools for layers in split),
+        parameters_per_rank=tuple(rank_parameters(padded, pool.sizes, layers) for pool, _, layers in classes),
         flops=flops,
         model_flops=flops,
         tokens=tokens,
@@ -190,5 +208,5 @@ def _manifest(
     )
 
 
-def _class_name(pool: Pool, stage: int, layers: Layers) -> str:
-    return f"{pool.phase} stage {stage} (layers {layers[0]}-{layers[-1]})"
+def _class_name(pool: Pool, replica: int, layers: Layers) -> str:
+    return f"{pool.phase} replica {replica}, layers {layers[0]}-{layers[-1]}"

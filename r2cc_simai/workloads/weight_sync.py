@@ -47,18 +47,25 @@ def _part(name: str, tensors: Sequence[Tensor], layer: int) -> Part:
 
 
 def synchronise(b: SegmentBuilder, stages: list[list[Part]], stage: int, tp: int, how: WeightSync) -> None:
-    """The weights of all stages to all engines, as a rank of `stage` sees it.
+    """The weights of all stages to all engines, as a rank of `stage` sees it; `tp` ranks share a tensor in training.
 
-    Parts of different stages that are gathered together have to have one size; the smaller are padded.
+    What ranks of different stages gather from each other has to have one size; smaller parts are padded.
     """
     if how == "broadcast":
-        for part in stages[0]:
+        for part in stages[stage]:
             b.collective(f"weights.{part.name}.gather", CommType.ALL_GATHER, "tp", part.divided * ACTIVATION_BYTES)
             whole = part.divided * tp + part.whole
             b.collective(f"weights.{part.name}.broadcast", CommType.BROADCAST, "world", whole * ACTIVATION_BYTES)
         return
     for turn in zip(*stages, strict=True):
-        largest = max(part.held for part in turn)
-        name = turn[0].name if len(stages) == 1 else f"turn{stages[0].index(turn[0])}"
-        b.collective(f"weights.{name}.stages", CommType.ALL_GATHER, WEIGHTS_PP, largest * ACTIVATION_BYTES)
-    return
+        everywhere = b.start(f"weights.{turn[0].name}.stages", CommType.ALL_GATHER, WEIGHTS_PP, padded_bytes(turn))
+        b.wait(everywhere)
+        for part in turn if everywhere else (turn[stage],):
+            if part.divided:
+                size = part.divided * ACTIVATION_BYTES
+                b.collective(f"weights.{part.name}.parts", CommType.ALL_GATHER, WEIGHTS_TP, size)
+
+
+def padded_bytes(turn: Sequence[Part]) -> int:
+    """What each stage sends where each sends one part."""
+    return max(part.held for part in turn) * ACTIVATION_BYTES

@@ -1,6 +1,7 @@
 // Which NICs work, which are known not to, and where the traffic of a dead one goes.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ class NicStates {
     }
     bool any_down() const { return down_ > 0; }
     bool any_known_down() const { return learnt_ > 0; }
+    // A number that changes with what is known to be down.
+    std::uint64_t knowledge() const { return knowledge_; }
     void set(int nic, double fraction) {
         down_ += (fraction <= 0) - (fraction_[nic] <= 0);
         fraction_[nic] = fraction;
@@ -36,17 +39,20 @@ class NicStates {
     void learn_down(int nic) {
         learnt_ += !known_down_[nic];
         known_down_[nic] = 1;
+        ++knowledge_;
     }
 
   private:
     void forget(int nic) {
         learnt_ -= known_down_[nic];
         known_down_[nic] = 0;
+        ++knowledge_;
     }
     std::vector<double> fraction_;
     std::vector<char> known_down_;
     int down_ = 0;    // NICs that are down
     int learnt_ = 0;  // NICs that are known to be
+    std::uint64_t knowledge_ = 1;
 };
 
 // Throws std::invalid_argument where an event names a NIC that the cluster does not have.

@@ -52,7 +52,7 @@ void TraceBuilder::add(const WireReader& message, std::size_t begin) {
     node.type = type_ = type_of(fields);
     node.name = name_role(fields.name);
     node.on_cpu = integer(fields, Known::kIsCpuOp, Need::kOptional, 0) != 0;
-    node.duration_s = duration(fields);
+    node.duration_s = type_ == NodeType::kInvalid ? 0 : duration(fields);
     if (type_ == NodeType::kComp) add_compute(fields, node);
     if (is_communication(type_)) add_communication(fields, node);
     trace_.nodes.push_back(node);
@@ -67,6 +67,9 @@ NodeType TraceBuilder::type_of(const NodeFields& fields) {
         return NodeType::kInvalid;
     }
     const auto type = static_cast<NodeType>(fields.type);
+    if (type == NodeType::kMemLoad || type == NodeType::kMemStore)
+        find(checks::kMemoryNode,
+             [&] { return text_of(name_of(type)) + " takes its duration_micros here; ASTRA-sim has a memory model"; });
     if (type == NodeType::kInvalid)
         find(checks::kInvalidNode, [] { return "a node without a type; it takes no time"; });
     return type;
@@ -89,7 +92,7 @@ void TraceBuilder::add_communication(const NodeFields& fields, TraceNode& node) 
     else
         add_message(fields, node);
     const Attribute* size = fields.attribute(Known::kCommSize);
-    if (node.bytes == 0 && size != nullptr && is_integer(size->type))
+    if (size != nullptr && is_integer(size->type) && to_integer(size->type, size->bits) == 0)
         find(checks::kZeroBytes, [&] { return text_of(name_of(type_)) + " of 0 bytes: it only synchronises"; });
     check_element_count(fields, node);
 }

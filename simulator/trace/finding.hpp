@@ -42,6 +42,7 @@ inline constexpr Check kVersion{"version", Severity::kNote};
 inline constexpr Check kNoNodes{"no-nodes", Severity::kNote};
 inline constexpr Check kZeroBytes{"zero-bytes", Severity::kNote};
 inline constexpr Check kReplayOnly{"replay-only", Severity::kNote};
+inline constexpr Check kMemoryNode{"memory-node", Severity::kNote};
 }  // namespace checks
 
 struct Finding {

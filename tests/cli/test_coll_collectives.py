@@ -6,7 +6,8 @@ import pytest
 
 from r2cc_simai.collectives.operations import OPERATIONS
 
-OPS = pytest.mark.parametrize("op", OPERATIONS)
+# A one-way send is none of nccl-tests', and leaves all NICs but one idle.
+OPS = pytest.mark.parametrize("op", [op for op in OPERATIONS if op != "send"])
 
 
 @OPS

@@ -21,11 +21,13 @@ def test_nothing_heavy_is_imported_for_help():
 
 def test_help_names_every_command_and_the_exit_codes(cli):
     printed = cli("--help").out
-    assert all(name in printed for name in ("coll", "sweep", "compare", "calibrate", "cluster", "failures"))
+    assert all(name in printed for name in ("coll", "sweep", "compare", "calibrate", "cluster", "failures", "trace"))
     assert "Exit codes: 0 ok, 1 regression or mismatch, 2 bad input" in printed
 
 
-@pytest.mark.parametrize("command", ["coll", "sweep", "compare", "calibrate", "cluster show", "failures show"])
+@pytest.mark.parametrize(
+    "command", ["coll", "sweep", "compare", "calibrate", "cluster show", "failures show", "trace megatron"]
+)
 def test_every_command_has_help(cli, command):
     ended = cli(*command.split(), "--help")
     assert ended.code == 0
