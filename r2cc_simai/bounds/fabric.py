@@ -1,20 +1,22 @@
-"""The fabric as a graph of links with a profile each: servers, host bridges, switches.
+"""The fabric as a graph of links with a profile each: servers, host bridges, switches, and a spine above leaf switches.
 
 Servers in the same state that hang on the same switches form a class. Up to `MOST_SERVERS` servers each is a node. Of
 more, N of one class are two nodes: one of them, and the N-1 others together. No cut in two is lost by that. For a set S
 of servers the capacity between S and the rest is the minimum, over all ways to lay the switches on either side, of a
-sum with one term per server that depends on the server's class and side alone. So it is a concave function of how many
+sum with one term per server that depends on the server's class and side alone, and of what the uplinks of leaf switches
+add, whichever servers are in S. So it is a concave function of how many
 servers of each class S has, and its minimum over all S (neither empty nor everything) lies on a vertex of that box of
 counts: a union of whole classes, a single server, or the complement of one.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from r2cc_simai.bounds.profiles import Profile, carried, nic_profile
-from r2cc_simai.cluster.model import Cluster, Server
+from r2cc_simai.cluster.leaf_spine import Leaf
+from r2cc_simai.cluster.model import Cluster, Nic, Server
 from r2cc_simai.failures.timeline import Event
 
 if TYPE_CHECKING:
@@ -87,13 +89,15 @@ def behind_bridge(server: Server, numa: int) -> bool:
     return numa not in server.gpu_numa and server.bridge_rate < float("inf")
 
 
-def server_classes(cluster: Cluster, events: Sequence[Event], start_s: float) -> tuple[ServerClass, ...]:
-    """The servers by state, in order of their first."""
+def server_classes(
+    cluster: Cluster, events: Sequence[Event], start_s: float, servers: Sequence[int] | None = None
+) -> tuple[ServerClass, ...]:
+    """The servers, or some of them, by state, in order of their first."""
     counts: dict[tuple[Attachment, float], int] = defaultdict(int)
-    for server in cluster.servers:
+    for server in cluster.servers if servers is None else (cluster.servers[s] for s in servers):
         nics: Attachment = tuple(
             sorted(
-                (nic.rail * (not cluster.rails_connected), behind_bridge(server, nic.numa), profile)
+                (_switch(cluster, nic), behind_bridge(server, nic.numa), profile)
                 for nic in (cluster.nics[i] for i in server.nics)
                 for profile in [nic_profile(nic, events, start_s)]
             )
@@ -103,8 +107,29 @@ def server_classes(cluster: Cluster, events: Sequence[Event], start_s: float) ->
     return tuple(ServerClass(count, nics, bridge) for (nics, bridge), count in counts.items())
 
 
-def fabric_of(classes: Sequence[ServerClass]) -> Fabric:
-    """The graph of some classes of servers."""
+def _switch(cluster: Cluster, nic: Nic) -> int:
+    """The switch that a NIC hangs on, by number."""
+    if cluster.leaves:
+        return cluster.leaf_of_nic[nic.index]
+    return 0 if cluster.rails_connected else nic.rail
+
+
+def uplink_profile(cluster: Cluster, leaf: Leaf) -> Profile:
+    """Payload that a leaf switch carries to the spine, or from it: each packet has at least the smallest header."""
+    nics = [cluster.nics[n] for n in leaf.nics]
+    return ((0.0, leaf.uplink_rate / (1 + min(nic.header_bytes / nic.mtu_bytes for nic in nics))),)
+
+
+def pods(cluster: Cluster) -> dict[int, list[Profile]]:
+    """The uplinks of every pod of a leaf-spine fabric: all that goes in or out of its servers from other pods."""
+    found: dict[int, list[Profile]] = defaultdict(list)
+    for leaf in cluster.leaves:
+        found[leaf.pod].append(uplink_profile(cluster, leaf))
+    return found
+
+
+def fabric_of(classes: Sequence[ServerClass], uplinks: Mapping[int, Profile] | None = None) -> Fabric:
+    """The graph of some classes of servers; `uplinks` join switches, by number, to a spine."""
     servers = sum(one.count for one in classes)
     nodes: list[Node] = []
     links: list[Link] = []
@@ -115,6 +140,8 @@ def fabric_of(classes: Sequence[ServerClass]) -> Fabric:
         nodes += own
         for node in own:
             links += _links(node, one)
+    used = {switch for one in classes for switch, _, _ in one.nics}
+    links += [Link(("switch", leaf), ("spine",), (up,), 1) for leaf, up in (uplinks or {}).items() if leaf in used]
     return Fabric(tuple(classes), tuple(nodes), tuple(links))
 
 

@@ -60,6 +60,9 @@ def _with_preset(data: dict[str, Any], path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: preset: no preset {preset!r} (allowed: {', '.join(preset_names())})")
     base = read_yaml(clusters_dir() / f"{preset}.yml")
     base["failover"] = _without_replaced(base["failover"], own.get("failover"))
+    fabric = own.get("fabric")
+    if isinstance(fabric, dict) and fabric.get("kind", base["fabric"]["kind"]) != base["fabric"]["kind"]:
+        base["fabric"] = {}  # the other keys of a kind mean nothing to another
     return _merge(base, own)
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from r2cc_simai.cluster.leaf_spine import Leaf, leaves_of
 from r2cc_simai.cluster.spec import ClusterSpec, NicSpec, ServerSpec
 from r2cc_simai.errors import InputError
 from r2cc_simai.units import gbps_to_bytes_per_s
@@ -49,9 +50,12 @@ class Server:
     bridge_rate: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cluster:
-    """Servers, ranks and NICs of one cluster; `name` is what the user asked for (`h100x16`)."""
+    """Servers, ranks and NICs of one cluster; `name` is what the user asked for (`h100x16`).
+
+    Clusters compare by name and specification, of which all else is made.
+    """
 
     name: str
     spec: ClusterSpec
@@ -63,18 +67,47 @@ class Cluster:
         object.__setattr__(self, "servers", servers)
         object.__setattr__(self, "nics", nics)
 
-    def __hash__(self) -> int:
-        return hash((self.name, len(self.nics)))
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Cluster) and (self.name, self.spec) == (other.name, other.spec)
 
-    @property
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.spec.model_dump_json()))
+
+    @cached_property
     def n_ranks(self) -> int:
         """GPUs of the whole cluster."""
         return self.servers[-1].ranks[-1] + 1
 
-    @property
+    @cached_property
     def rails_connected(self) -> bool:
         """Whether a NIC reaches the NICs of other rails."""
-        return self.spec.fabric.kind == "one-switch"
+        return self.spec.fabric.kind != "switch-per-rail"
+
+    @cached_property
+    def keeps_rails(self) -> bool:
+        """Whether direct sends stay on the rail of the receiver where they can: other rails are far, or not joined."""
+        fabric = self.spec.fabric
+        return fabric.kind == "switch-per-rail" or (fabric.kind == "leaf-spine" and fabric.rail_optimized is not False)
+
+    @cached_property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The leaf switches of a leaf-spine fabric; none where no switch limits anything."""
+        return leaves_of(self.spec.fabric, self.nics)
+
+    @cached_property
+    def leaf_of_nic(self) -> tuple[int, ...]:
+        """The leaf switch of every NIC, by number; -1 where there is none."""
+        leaf = [-1] * len(self.nics)
+        for one in self.leaves:
+            for nic in one.nics:
+                leaf[nic] = one.index
+        return tuple(leaf)
 
     @property
     def resume_delay_s(self) -> float:

@@ -69,9 +69,27 @@ class ServerSpec(Strict):
 
 
 class FabricSpec(Strict):
-    """`one-switch`: every NIC reaches every NIC; `switch-per-rail`: only those of its own rail."""
+    """`one-switch`: every NIC reaches every NIC; `switch-per-rail`: only those of its own rail.
 
-    kind: Literal["one-switch", "switch-per-rail"]
+    `leaf-spine`: NICs hang on leaf switches, which a spine joins. `servers_per_leaf` servers in a row are a pod. With
+    `rail_optimized` a pod has a leaf for each rail, otherwise one leaf for all NICs of its servers. What a leaf sends
+    to the spine, and gets from it, is limited to the rates of the NICs below it over `oversubscription`.
+    """
+
+    kind: Literal["one-switch", "switch-per-rail", "leaf-spine"]
+    rail_optimized: bool | None = None
+    servers_per_leaf: Count | None = None
+    oversubscription: Positive | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "FabricSpec":
+        keys = ("rail_optimized", "servers_per_leaf", "oversubscription")
+        given = [key for key in keys if getattr(self, key) is not None]
+        if self.kind != "leaf-spine" and given:
+            raise ValueError(f"{given[0]} belongs to kind leaf-spine, not to {self.kind}")
+        if self.kind == "leaf-spine" and self.servers_per_leaf is None:
+            raise ValueError("leaf-spine needs servers_per_leaf")
+        return self
 
 
 class TransportSpec(Strict):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from r2cc_simai.cluster.model import Cluster
+from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.binding import Row
 from r2cc_simai.errors import PartitionedError
 
@@ -83,27 +84,54 @@ def ring_route(cluster: Cluster, lane: Lane, members: Collection[int] | None = N
 
 
 def spread_rows(
-    cluster: Cluster, channel: int, route: Int, lane: Lane, alive: NDArray[np.bool_], *, cyclic: bool
+    cluster: Cluster, channel: int, route: Int, lane: Lane, view: View, *, cyclic: bool, weighted: bool = False
 ) -> list[Row]:
     """As `lane_rows`, but a hop at whose ends NICs are dead goes evenly over all NIC pairs that work.
 
     Several communicators that each own a rail so share what a dead NIC of their server costs, each the same part.
+    `weighted`: the same for a NIC that is slow, and in proportion to what is left of each pair.
 
     Raises:
         PartitionedError: two servers have no pair of NICs left.
     """
-    rows: list[Row] = []
-    for row in lane_rows(cluster, channel, route, lane, cyclic=cyclic):
+    rows = lane_rows(cluster, channel, route, lane, cyclic=cyclic)
+    hurt = view.hurt_servers if weighted else view.dead_servers
+    if not hurt:
+        return rows
+    spread: list[Row] = []
+    for row in rows:
         ends = cluster.nics[row[3]].server, cluster.nics[row[4]].server
-        whole = all(alive[nic] for server in ends for nic in cluster.servers[server].nics)
-        pairs = [(row[3], row[4])] if whole else _working_pairs(cluster, *ends, alive)
-        rows += [(*row[:3], src, dst, 1.0 / len(pairs)) for src, dst in pairs]
-    return rows
+        if ends[0] not in hurt and ends[1] not in hurt:
+            spread.append(row)
+        elif weighted:
+            spread += [(*row[:3], *pair) for pair in left_pairs(view, *ends)]
+        else:
+            pairs = working_pairs(view, *ends)
+            spread += [(*row[:3], src, dst, 1.0 / len(pairs)) for src, dst in pairs]
+    return spread
 
 
-def _working_pairs(cluster: Cluster, src: int, dst: int, alive: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    lanes = channel_lanes(cluster, (src, dst), alive)
-    return [(lane[src], lane[dst]) for lane in lanes]
+@lru_cache(maxsize=4096)
+def working_pairs(view: View, src: int, dst: int) -> tuple[tuple[int, int], ...]:
+    """NIC pairs between two servers that work, on the same rail as far as there are such.
+
+    Raises:
+        PartitionedError: there are none.
+    """
+    lanes = channel_lanes(view.cluster, (src, dst), view.alive)
+    return tuple((lane[src], lane[dst]) for lane in lanes)
+
+
+@lru_cache(maxsize=4096)
+def left_pairs(view: View, src: int, dst: int) -> tuple[tuple[int, int, float], ...]:
+    """The pairs of `working_pairs`, in proportion to what is left of each.
+
+    Raises:
+        PartitionedError: there are none.
+    """
+    pairs = working_pairs(view, src, dst)
+    left = [min(view.payload_rate(a), view.payload_rate(b)) for a, b in pairs]
+    return tuple((a, b, rate / sum(left)) for (a, b), rate in zip(pairs, left, strict=True))
 
 
 def lane_rows(cluster: Cluster, channel: int, route: Int, lane: Lane, *, cyclic: bool) -> list[Row]:

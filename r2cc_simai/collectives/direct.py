@@ -1,8 +1,9 @@
 """Direct sends between two ranks: which NICs carry them, as NCCL's point-to-point channels choose.
 
-A GPU sends and receives by the NICs nearest to it. On one switch these meet directly. On a switch per rail the bytes
-go to the GPU of the sender's server that is nearest to the receiver's rail first, over the link inside the server, and
-from there over that rail (NCCL's PXN). What a NIC cannot carry any more is spread over the others of its server.
+A GPU sends and receives by the NICs nearest to it. On one switch, and where a leaf holds all NICs of its servers, these
+meet directly. On a switch per rail, and on a rail-optimised leaf-spine fabric, the bytes go to the GPU of the sender's
+server that is nearest to the receiver's rail first, over the link inside the server, and from there over that rail
+(NCCL's PXN). What a NIC cannot carry any more is spread over the others of its server.
 """
 
 from collections.abc import Sequence
@@ -67,18 +68,20 @@ class Direct:
         a, b = int(server[src]), int(server[dst])
         if a == b:
             return Path(None, [])
-        if self.cluster.rails_connected:
-            return Path(None, _turned(_coupled(self._end(src), self._end(dst)), src + dst))
+        if not self._on_a_rail(a, b):
+            return Path(None, _turned(coupled(self._end(src), self._end(dst)), src + dst))
         pairs = _turned(self._on_rails(a, b, dst), src + dst)
         via = server_order(self.cluster, pairs[0][0])[0]
         forwards = len(pairs) == 1 and via != src and (not members or via in members)
         return Path(via if forwards else None, pairs)
 
     def single(self, rank: int) -> int:
-        """The one NIC over which a rank sends and receives on one switch; -1 where there are several, or rails."""
-        if not self.cluster.rails_connected or len(self._end(rank)) > 1:
+        """The one NIC over which a rank sends and receives; -1 where it has several or none, or sends keep to rails."""
+        server = self.cluster.servers[int(server_of_rank(self.cluster)[rank])]
+        if self.cluster.keeps_rails or not any(self.fraction[n] > 0 for n in server.nics):
             return -1
-        return self._end(rank)[0][0]
+        end = self._end(rank)
+        return end[0][0] if len(end) == 1 else -1
 
     def single_pairs(self, src: int, targets: Int) -> Int:
         """The NIC of each target whose bytes from `src` take one NIC pair; -1 where they take another path."""
@@ -116,12 +119,18 @@ class Direct:
             shares = _spread(own, list(rails))
         return [(*rails[rail], part) for rail, part in shares]
 
+    def _on_a_rail(self, src_server: int, dst_server: int) -> bool:
+        """Whether what two servers exchange stays on a rail; where a spine joins them, only if they have one left."""
+        if not self.cluster.keeps_rails:
+            return False
+        return not self.cluster.rails_connected or bool(self._common_rails(src_server, dst_server))
+
     def _common_rails(self, src_server: int, dst_server: int) -> dict[int, tuple[int, int]]:
         key = src_server, dst_server
         if key not in self._rails:
             by_rail = [self._alive_by_rail(server) for server in key]
             common = sorted(set(by_rail[0]) & set(by_rail[1]))
-            if not common:
+            if not common and not self.cluster.rails_connected:
                 raise PartitionedError(
                     f"server{src_server} and server{dst_server}: no rail works on both, and no switch joins the rails "
                     f"of {self.cluster.name}"
@@ -157,7 +166,7 @@ def _turned(pairs: Pairs, turn: int) -> Pairs:
     return pairs[turn:] + pairs[:turn]
 
 
-def _coupled(sources: list[Share], targets: list[Share]) -> Pairs:
+def coupled(sources: list[Share], targets: list[Share]) -> Pairs:
     """NIC pairs that give each end its parts: the two divisions of the bytes laid over each other."""
     if len(sources) == 1 and len(targets) == 1:
         return [(sources[0][0], targets[0][0], 1.0)]

@@ -12,8 +12,11 @@ s, and at least two servers::
     reduce           sends D; the root's server receives D
     all_to_all       p_s (1 - p_s/p) D in both directions
     send_recv        D for each pair with one end on the server
+    send             D at each of the two servers
 
     T >= max_s max(received_s, sent_s) / C_s          C_s: payload bandwidth of server s per direction
+
+and the same with the pods of a leaf-spine fabric in place of servers, C_s being that of their uplinks.
 
 The bound of all_reduce (`collectives.bound`) is stronger than such a sum, since all servers together receive 2(n-1) D.
 """
@@ -24,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from r2cc_simai.bounds.fabric import pods
 from r2cc_simai.bounds.profiles import nic_profile, when
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.collectives.bound import all_reduce_bound
@@ -97,8 +101,10 @@ def default_group(name: str, cluster: Cluster) -> tuple[int, ...]:
 
     For send_recv they are dealt to the servers in turn (`mpirun --map-by node`), so that every pair crosses between
     servers by its own NICs, as neighbouring pipeline stages do; server after server, all that leaves a server would be
-    one pair's traffic on one GPU's NIC.
+    one pair's traffic on one GPU's NIC. A send goes from the first rank of a server to that of the next.
     """
+    if name == "send":
+        return tuple(server.ranks[0] for server in cluster.servers[:2]) if len(cluster.servers) > 1 else (0, 1)
     if name != "send_recv":
         return tuple(range(cluster.n_ranks))
     most = max(len(server.ranks) for server in cluster.servers)
@@ -111,14 +117,28 @@ def lower_bound(cluster: Cluster, name: str, call: Call, timeline: Timeline, sta
     Infinite where a server stays without a NIC that it needs; 0 where nothing crosses between servers. Events by byte
     count are not counted.
     """
-    if name == "all_reduce":
-        return all_reduce_bound(cluster, call.bytes, timeline, start_s)
     servers = server_of_rank(cluster)[np.array(call.group, dtype=np.int64)]
+    if name == "all_reduce":
+        return all_reduce_bound(cluster, call.bytes, timeline, start_s, np.unique(servers).tolist())
     if call.bytes == 0 or len(np.unique(servers)) < 2:
         return 0.0
     received, sent = operation(name).crossing(call, servers, len(cluster.servers))
     need = np.maximum(received, sent)
-    return max(carried_s(cluster, int(s), float(need[s]), timeline, start_s) for s in np.nonzero(need)[0])
+    least = max(carried_s(cluster, int(s), float(need[s]), timeline, start_s) for s in np.nonzero(need)[0])
+    return max(least, _pods_bound(cluster, name, call, servers))
+
+
+def _pods_bound(cluster: Cluster, name: str, call: Call, servers: Int) -> float:
+    """The same for what crosses the borders of the pods of a leaf-spine fabric, which their uplinks carry."""
+    uplinks = pods(cluster)
+    if len(uplinks) < 2:
+        return 0.0
+    pod = np.zeros(len(cluster.servers), dtype=np.int64)
+    for leaf in cluster.leaves:
+        pod[[cluster.nics[n].server for n in leaf.nics]] = leaf.pod
+    received, sent = operation(name).crossing(call, pod[servers], len(uplinks))
+    need = np.maximum(received, sent) if len(np.unique(pod[servers])) > 1 else np.zeros(0)
+    return max((when(uplinks[int(p)], float(need[p])) for p in np.nonzero(need)[0]), default=0.0)
 
 
 def carried_s(cluster: Cluster, server: int, need: float, timeline: Timeline, start_s: float) -> float:
@@ -171,6 +191,10 @@ def _passed_on(call: Call) -> Wanted:
     return _for_members(call, wanted)
 
 
+def _sent(call: Call) -> Wanted:
+    return _for_members(call, lambda index, lo: 1 << call.group[0] if index == 1 else 0)  # noqa: ARG005
+
+
 def _for_members(call: Call, wanted: Callable[[int, int], int]) -> Wanted:
     index = {rank: k for k, rank in enumerate(call.group)}
     return lambda rank, lo, hi: wanted(index[rank], lo) if rank in index else 0  # noqa: ARG005
@@ -219,6 +243,12 @@ def _pairs(call: Call, servers: Int, n: int) -> Crossing:
     return received * call.bytes, sent * call.bytes
 
 
+def _one_pair(call: Call, servers: Int, n: int) -> Crossing:
+    received, sent = np.zeros(n), np.zeros(n)
+    sent[servers[0]] = received[servers[1]] = float(call.bytes)
+    return received, sent
+
+
 def _no_crossing(call: Call, servers: Int, n: int) -> Crossing:
     raise NotImplementedError("all_reduce has a bound of its own")
 
@@ -241,6 +271,7 @@ OPERATIONS: dict[str, Operation] = {
         Operation("reduce", _one, _reduced, _root_in, reduces=True, rooted=True),
         Operation("all_to_all", _of_blocks, _exchanged, _blocks_of_others, alias="alltoall", in_blocks=True),
         Operation("send_recv", _one, _passed_on, _pairs, alias="sendrecv"),
+        Operation("send", _one, _sent, _one_pair),
     )
 }
 """Every collective by name; the bus factors are those of nccl-tests (doc/PERFORMANCE.md)."""

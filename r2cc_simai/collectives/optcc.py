@@ -22,7 +22,7 @@ The reduce-scatter and the all-gather of all segments take turns in one channel:
 waits for yet would take bandwidth from the reduce-scatter that S waits for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,15 +53,23 @@ class Lap:
 
 
 def add_optcc(
-    builder: ScheduleBuilder, cluster: Cluster, laps: Sequence[Lap], k: int, form: Form, rows: list[Row], legs: LegRows
+    builder: ScheduleBuilder,
+    cluster: Cluster,
+    laps: Sequence[Lap],
+    k: int,
+    form: Form,
+    rows: list[Row],
+    legs: LegRows,
+    members: Collection[int] | None = None,
 ) -> None:
     """Adds the scheme over all laps with `k` segments each; appends the binding to `rows`.
 
     `legs` binds the hops between healthy and degraded servers. The three-stage form takes one degraded server.
+    `members` restricts it to some ranks, as many on every server.
     """
     for lap in laps:
         if lap.hi > lap.lo:
-            _LapBuilder(builder, cluster, lap, rows, legs).add(k, form)
+            _LapBuilder(builder, cluster, lap, rows, legs, members).add(k, form)
 
 
 class _LapBuilder:
@@ -70,10 +78,21 @@ class _LapBuilder:
     Section i of a segment starts its reduce-scatter at position i of the healthy ring and ends it one position before.
     """
 
-    def __init__(self, builder: ScheduleBuilder, cluster: Cluster, lap: Lap, rows: list[Row], legs: LegRows) -> None:
+    def __init__(
+        self,
+        builder: ScheduleBuilder,
+        cluster: Cluster,
+        lap: Lap,
+        rows: list[Row],
+        legs: LegRows,
+        members: Collection[int] | None,
+    ) -> None:
         self._builder = builder
         self._lap = lap
-        orders = {server: server_order(cluster, nic) for server, nic in (lap.lane | lap.entry).items()}
+        orders = {
+            server: tuple(rank for rank in server_order(cluster, nic) if members is None or rank in members)
+            for server, nic in (lap.lane | lap.entry).items()
+        }
         self._members = np.array([orders[server][0] for server in lap.lane], dtype=np.int64)
         self._degraded = {server: orders[server][0] for server in lap.entry}
         self._last: dict[int, list[int]] = {}

@@ -64,13 +64,20 @@ class Division:
     """What goes where: the global rings, track i on bytes[bounds[i]:bounds[i+1]], and the levels on the other bytes.
 
     `working`: NICs that work. With several servers left out a root has more hops than its track's NIC has room for:
-    they go over those of its working NICs that no track of the global ring uses, or are spread over all.
+    they go over those of its working NICs that no track of the global ring uses, or are spread over all. `members`:
+    the ranks that take part, all of the servers by default.
     """
 
     tracks: Sequence[Track]
     bounds: Sequence[int]
     levels: Sequence[Level]
     working: frozenset[int] = frozenset()
+    members: frozenset[int] | None = None
+
+    def ranks(self, cluster: Cluster, nic: int) -> tuple[int, ...]:
+        """The ranks of a NIC's server that take part, in the order in which a channel on that NIC visits them."""
+        order = server_order(cluster, nic)
+        return order if self.members is None else tuple(rank for rank in order if rank in self.members)
 
     def idle(self, cluster: Cluster, server: int) -> list[int]:
         """NICs of a server that work and that no global ring uses."""
@@ -110,21 +117,21 @@ def optimal_y(lost: float, ranks: int, degraded_ranks: int) -> float:
 
 def add_r2cc_allreduce(builder: ScheduleBuilder, cluster: Cluster, division: Division, k: int, rows: list[Row]) -> None:
     """Adds both stages to a schedule and their NICs to `rows`; `k` is the number of pipelined chunks of stage 2."""
-    stage1 = _add_rings(builder, cluster, division.tracks, division.bounds, rows)
+    stage1 = _add_rings(builder, cluster, division, division, rows)
     for level in division.levels:
-        stage1 += _add_rings(builder, cluster, level.tracks, level.bounds, rows)
+        stage1 += _add_rings(builder, cluster, division, level, rows)
     for level in division.levels:
         for part in level.parts:
             _Stage2(builder, cluster, division, level, part, rows).add(k, stage1)
 
 
 def _add_rings(
-    builder: ScheduleBuilder, cluster: Cluster, tracks: Sequence[Track], bounds: Sequence[int], rows: list[Row]
+    builder: ScheduleBuilder, cluster: Cluster, division: Division, ring: Division | Level, rows: list[Row]
 ) -> list[int]:
     """One ring a track; a track on a single rank has nothing to move."""
     added = []
-    for track, lo, hi in zip(tracks, bounds[:-1], bounds[1:], strict=True):
-        ranks = ring_route(cluster, track.into)
+    for track, lo, hi in zip(ring.tracks, ring.bounds[:-1], ring.bounds[1:], strict=True):
+        ranks = ring_route(cluster, track.into, division.members)
         if len(ranks) > 1:
             channel = builder.new_channel()
             added.append(builder.ring(channel, builder.route(ranks), int(lo), int(hi)))
@@ -225,15 +232,15 @@ class _Stage2:
 
     def _up(self, server: int, pairs: Sequence[Pair]) -> tuple[int, int, int]:
         """The server's ranks in turn, the one nearest to its NIC last, then the root's first."""
-        order = server_order(self.cluster, self.part.track.out[server])
-        top = server_order(self.cluster, self.part.track.into[self.part.root])[0]
+        order = self.division.ranks(self.cluster, self.part.track.out[server])
+        top = self.division.ranks(self.cluster, self.part.track.into[self.part.root])[0]
         return self._channel(np.array([*order[1:], order[0], top], dtype=np.int64), len(order) - 1, pairs)
 
     def _down(self, chain: Sequence[int], pairs: Sequence[Pair], *, whole_root: bool) -> tuple[int, int, int]:
         """All ranks of the servers of a chain; of the root one only where another chain passes the others."""
         into = self.part.track.into
-        ranks = ring_route(self.cluster, {server: into[server] for server in chain})
-        own = len(self.cluster.servers[chain[0]].ranks)
+        ranks = ring_route(self.cluster, {server: into[server] for server in chain}, self.division.members)
+        own = len(self.division.ranks(self.cluster, into[chain[0]]))
         if whole_root:
             return self._channel(ranks, own - 1, pairs)
         return self._channel(np.concatenate([ranks[:1], ranks[own:]]), 0, pairs)

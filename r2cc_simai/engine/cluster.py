@@ -12,6 +12,7 @@ from r2cc_simai.engine import _core
 def core_cluster(cluster: Cluster) -> _core.Cluster:
     """The cluster as the engine holds it; made once per cluster."""
     transport = cluster.spec.transport
+    leaf = cluster.leaf_of_nic
     ranks = [(s.index, numa, s.link_rate, s.link_latency_s) for s in cluster.servers for numa in s.gpu_numa]
     return _core.Cluster(
         nics=[
@@ -26,6 +27,7 @@ def core_cluster(cluster: Cluster) -> _core.Cluster:
                 mtu=nic.mtu_bytes,
                 header=nic.header_bytes,
                 backups=nic.backups,
+                leaf=leaf[nic.index],
             )
             for nic in cluster.nics
         ],
@@ -40,4 +42,5 @@ def core_cluster(cluster: Cluster) -> _core.Cluster:
         net_latency_s=transport.step_latency_us * 1e-6,
         resume_delay_s=cluster.resume_delay_s,
         window_chunks=transport.window_chunks,
+        uplink_rate=[one.uplink_rate for one in cluster.leaves],
     )

@@ -17,7 +17,7 @@ _PARTS = {f".{part}": part for part in (Component.PORT, Component.CABLE, Compone
 def component_of(name: str) -> tuple[str, Component]:
     """The NICs' name and the part of each that fails: `server0.nic3.cable` is the cable of `server0.nic3`.
 
-    A name without a part is the NIC itself; a server or a rail stands for its switch, hence for ports.
+    A name without a part is the NIC itself; a server, a rail or a leaf stands for its switch, hence for ports.
     """
     for ending, part in _PARTS.items():
         if name.endswith(ending) and "." in name.removesuffix(ending):
@@ -29,7 +29,8 @@ def nics_of(cluster: Cluster, name: str) -> list[int]:
     """Numbers of the NICs that stop when the component `name` fails, each once, in order.
 
     `server0.nic3` or `server0.mlx5_2`: a NIC (or its port or cable); `server0`: all its NICs; `rail2`: the NICs of
-    that rail on every server (its switch). Numbers may be ranges: `server0.nic[0-3]`, `server[0,2].nic1`.
+    that rail on every server (its switch); `leaf3`: the NICs below a switch of a leaf-spine fabric. Numbers may be
+    ranges: `server0.nic[0-3]`, `server[0,2].nic1`.
 
     Raises:
         InputError: the cluster has no such component.
@@ -71,7 +72,9 @@ def _nics_of_one(cluster: Cluster, name: str) -> list[int]:
         nics = [nic.index for nic in cluster.nics if nic.rail == int(name[4:])]
         if nics:
             return nics
+    leaves = cluster.leaves
+    if not dot and re.fullmatch(r"leaf\d+", name) and int(name[4:]) < len(leaves):
+        return list(leaves[int(name[4:])].nics)
     last = len(cluster.servers) - 1
-    raise InputError(
-        f"{name!r}: {cluster.name} has no such component; write serverN.NIC, serverN (0 to {last}) or railN"
-    )
+    more = f", railN or leafN (0 to {len(leaves) - 1})" if leaves else " or railN"
+    raise InputError(f"{name!r}: {cluster.name} has no such component; write serverN.NIC, serverN (0 to {last}){more}")

@@ -6,18 +6,17 @@ what the collective costs.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import ClassVar
 
-import numpy as np
-
-from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.view import View
-from r2cc_simai.collectives.channels import channel_lanes, server_order
+from r2cc_simai.collectives.channels import server_order, spread_rows
+from r2cc_simai.collectives.direct import nics_of_ranks
 from r2cc_simai.collectives.operations import OPERATIONS
 from r2cc_simai.errors import InputError, PartitionedError
 from r2cc_simai.strategies.base import Abort, Aborted, Break, Plan, Request, Shrink, Strategy
 from r2cc_simai.strategies.nccl_plans import Channels, nccl_plan
-from r2cc_simai.strategies.rings import require_known, servers_of
+from r2cc_simai.strategies.rings import own_lanes, require_known, servers_of, working_lanes
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,27 @@ class AdapCC(Strategy):
         own = replace(request, group=self.members(request.group, view))
         if OPERATIONS[own.op].rooted and own.root not in own.group:
             raise PartitionedError(f"{self.spec}: rank {own.root} is dropped, and it is the root of {own.op}")
-        lanes = channel_lanes(view.cluster, servers_of(own, view.cluster), view.alive)
-        return nccl_plan(own, view, Channels(lanes, np.array(view.fraction)))
+        return nccl_plan(own, view, self._channels(own, view))
+
+    def _channels(self, request: Request, view: View) -> Channels:
+        """All NICs that work for a group with most ranks of its servers, which has them to itself whoever was dropped.
+
+        A group with fewer has its own NICs; none of them is dead, since their ranks have been dropped, unless its
+        channels are not those of its ranks.
+        """
+        server = view.cluster.servers
+        on_servers = sum(len(server[s].ranks) for s in servers_of(request, view.cluster))
+        if 2 * len(request.group) > on_servers:
+            return Channels(working_lanes(request, view), view.fractions)
+        lanes = own_lanes(request, view.cluster)
+        if all(view.fraction[nic] > 0 for lane in lanes for nic in lane.values()):
+            return Channels(lanes, view.fractions)
+        return Channels(lanes, view.fractions, bind=partial(spread_rows, view=view))
+
+    @property
+    def survives(self) -> bool:
+        """The ranks that are left need a new communicator."""
+        return False
 
     def react(self, event: Break, running: Plan, view: View) -> Abort:  # noqa: ARG002
         """The running collective cannot do without the ranks that it began with."""
@@ -70,7 +88,10 @@ class AdapCC(Strategy):
                 f"strategy {self.name}: dp_replica={self.dp_replica} does not divide the {ranks} ranks of "
                 f"{view.cluster.name}"
             )
-        hit = {rank // self.dp_replica for rank in _affected(view)}
+        affected = affected_ranks(view)
+        if not affected:
+            return group
+        hit = {rank // self.dp_replica for rank in affected}
         left = tuple(rank for rank in group if rank // self.dp_replica not in hit)
         if len(left) < min(2, len(group)):
             names = ", ".join(view.cluster.nics[n].full_name for n, f in enumerate(view.fraction) if f == 0)
@@ -79,13 +100,15 @@ class AdapCC(Strategy):
         return left
 
 
-def _affected(view: View) -> set[int]:
-    """The ranks that send over a dead NIC: the GPU next to it, and all of a server without a NIC."""
-    cluster: Cluster = view.cluster
+@lru_cache(maxsize=64)
+def affected_ranks(view: View) -> frozenset[int]:
+    """The ranks that send over a dead NIC: the GPUs next to it, and all of a server without a NIC."""
+    cluster, near = view.cluster, nics_of_ranks(view.cluster)
     hit: set[int] = set()
-    for server in cluster.servers:
-        dead = [nic for nic in server.nics if view.fraction[nic] == 0]
+    for server in (cluster.servers[s] for s in view.dead_servers):
+        dead = {nic for nic in server.nics if view.fraction[nic] == 0}
         if len(dead) == len(server.nics):
             hit.update(server.ranks)
+        hit.update(rank for rank in server.ranks if not dead.isdisjoint(near[rank]))
         hit.update(server_order(cluster, nic)[0] for nic in dead)
-    return hit
+    return frozenset(hit)

@@ -11,6 +11,7 @@ from r2cc_simai.strategies.hot_repair import HotRepair
 from r2cc_simai.strategies.optcc import OptCC
 from r2cc_simai.strategies.r2cc_allreduce import R2ccAllReduce
 from r2cc_simai.strategies.ranking import rank
+from r2cc_simai.strategies.rings import require_known, servers_of
 
 CANDIDATES: tuple[Strategy, ...] = (
     Balance(),
@@ -37,9 +38,12 @@ class Auto(Strategy):
         Raises:
             PartitionedError: no candidate has a plan; the message is the first one's reason.
         """
-        if not view.degraded():
+        require_known(request, view.cluster, self.name)
+        servers = servers_of(request, view.cluster)
+        if len(servers) < 2 or not view.degraded(servers):
             return Balance().plan(request, view)
-        ranked = rank(CANDIDATES, request, view)
+        able = [one for one in CANDIDATES if one.own_plans is None or request.op in one.own_plans]
+        ranked = rank(able, request, view)
         best = ranked[0]
         if best.time_s is None:
             raise PartitionedError(best.why)

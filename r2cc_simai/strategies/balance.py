@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from r2cc_simai.cluster.view import View
-from r2cc_simai.collectives.channels import channel_lanes, spread_rows
+from r2cc_simai.collectives.channels import spread_rows
 from r2cc_simai.strategies.base import Plan, Request, Strategy
 from r2cc_simai.strategies.carried_rates import lane_rates
 from r2cc_simai.strategies.nccl_plans import Channels, nccl_plan
-from r2cc_simai.strategies.rings import is_whole, own_lanes, require_known, servers_of
+from r2cc_simai.strategies.rings import is_whole, own_lanes, require_known, working_lanes
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,10 @@ class Balance(Strategy):
         return nccl_plan(request, view, self._channels(request, view))
 
     def _channels(self, request: Request, view: View) -> Channels:
-        fraction, weighted = np.array(view.fraction), self.split == "weighted"
+        weighted = self.split == "weighted"
         if not is_whole(request, view.cluster):
             lanes = own_lanes(request, view.cluster)
-            return Channels(lanes, fraction, bind=partial(spread_rows, alive=view.alive), weighted=weighted)
-        lanes = channel_lanes(view.cluster, servers_of(request, view.cluster), view.alive)
-        return Channels(lanes, fraction, lane_rates(view, lanes) if weighted else None, weighted=weighted)
+            spread = partial(spread_rows, view=view, weighted=weighted)
+            return Channels(lanes, view.fractions, bind=spread, weighted=weighted)
+        lanes = working_lanes(request, view)
+        return Channels(lanes, view.fractions, lane_rates(view, lanes) if weighted else None, weighted=weighted)

@@ -15,8 +15,8 @@ class Request:
     """A collective that is asked for: `op` (a name of `collectives.operations`) over the ranks of `group`.
 
     `bytes` is the size as nccl-tests reports it: the buffer of a rank, for all_gather, reduce_scatter and all_to_all
-    the larger one, whose block k belongs to `group[k]`. In send_recv `group[k]` sends to the next of the group. `root`
-    is the rank where a broadcast starts and a reduce ends.
+    the larger one, whose block k belongs to `group[k]`. In send_recv `group[k]` sends to the next of the group, in send
+    the first of two to the second. `root` is the rank where a broadcast starts and a reduce ends.
     """
 
     op: str
@@ -96,6 +96,8 @@ class Strategy(ABC):
     name: ClassVar[str]
     # A strategy that is never told of failures and never hit by them: the baseline of every overhead.
     sees_failures: ClassVar[bool] = True
+    # The collectives that it plans in a way of its own; every other one runs as under Balance. None: all of them.
+    own_plans: ClassVar[frozenset[str] | None] = None
     # Whether it makes new plans after a failure; if not, a captured CUDA graph stays valid.
     replans: ClassVar[bool] = True
 
@@ -123,6 +125,12 @@ class Strategy(ABC):
     def recover(self, outage: Outage) -> Recovery | None:  # noqa: ARG002
         """When a NIC that has come back carries traffic again. None: with the next plan, at once."""
         return None
+
+    @property
+    def survives(self) -> bool:
+        """Whether communicators live on when a NIC fails. If not, each stays what it is until it has to pass the NIC;
+        then it is aborted."""
+        return True
 
     @property
     def failover_s(self) -> float:

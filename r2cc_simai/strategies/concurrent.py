@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.binding import Binding
+from r2cc_simai.collectives.channels import server_of_rank
+from r2cc_simai.collectives.operations import OPERATIONS
 from r2cc_simai.collectives.schedule import Int, Pass, Schedule
 from r2cc_simai.errors import InputError
 from r2cc_simai.strategies.base import Plan, Request, Strategy
+from r2cc_simai.strategies.rings import is_whole
 
 
 def plan_concurrent(strategy: Strategy, requests: Sequence[Request], view: View) -> tuple[Plan, list[range]]:
@@ -28,7 +32,35 @@ def plan_concurrent(strategy: Strategy, requests: Sequence[Request], view: View)
             raise InputError(f"rank {min(taken & set(request.group))} is in two groups that run at the same time")
         taken |= set(request.group)
     plans = [strategy.plan(request, view) for request in requests]
+    if len(plans) == 1:
+        return plans[0], [range(len(plans[0].schedule.passes))]
     return _merged(plans, view.cluster.n_ranks)
+
+
+def siblings(request: Request, cluster: Cluster) -> list[Request]:
+    """A request and those like it that the other GPUs of its servers make at the same time, in one order for all.
+
+    With tensor parallelism inside the servers the data-parallel groups are each other's siblings: every rank moved by
+    as many places within its server. A group that overlaps with such a one, and one that is the whole cluster, is
+    alone, and so is one whose servers have different numbers of GPUs.
+    """
+    members = np.array(request.group, dtype=np.int64)
+    servers = [cluster.servers[s] for s in server_of_rank(cluster)[members].tolist()]
+    gpus = len(servers[0].ranks)
+    if is_whole(request, cluster) or any(len(server.ranks) != gpus for server in servers):
+        return [request]
+    first = np.array([server.ranks[0] for server in servers], dtype=np.int64)
+    found: dict[tuple[int, ...], Request] = {}
+    taken: set[int] = set()
+    start = int((members - first).min())
+    for step in range(gpus):
+        moved = first + (members - first - start + step) % gpus
+        if taken.isdisjoint(moved.tolist()):
+            taken.update(moved.tolist())
+            group = tuple(moved.tolist())
+            root = group[request.group.index(request.root)] if OPERATIONS[request.op].rooted else request.root
+            found[group] = replace(request, group=group, root=root)
+    return list(found.values()) if request.group in found else [request]
 
 
 def _merged(plans: Sequence[Plan], n_ranks: int) -> tuple[Plan, list[range]]:

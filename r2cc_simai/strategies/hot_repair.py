@@ -19,9 +19,9 @@ def migrated(binding: Binding, view: View) -> Binding:
     Raises:
         PartitionedError: a pair of ranks has no NIC left.
     """
-    down = [fraction == 0 for fraction in view.fraction]
-    if not any(down):
+    if view.alive[binding.src_nic].all() and view.alive[binding.dst_nic].all():
         return binding
+    down = (~view.alive).tolist()
     try:
         return binding_of(_core.migrate(core_cluster(view.cluster), binding.core, down).rows())
     except RuntimeError as error:

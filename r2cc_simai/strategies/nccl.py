@@ -27,6 +27,11 @@ class Nccl(Strategy):
         """Rings over the NICs that NCCL finds when the communicator is made."""
         return Balance().plan(request, view)
 
+    @property
+    def survives(self) -> bool:
+        """A communicator that has lost a connection is lost."""
+        return False
+
     def react(self, event: Break, running: Plan, view: View) -> Abort:  # noqa: ARG002
         """The communicator is lost."""
         nic = view.cluster.nics[event.nic].full_name

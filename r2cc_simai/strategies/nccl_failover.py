@@ -50,6 +50,11 @@ class NcclFailover(Strategy):
         """The rings of the healthy cluster, those of dead ports on their backups."""
         return HotRepair().plan(request, view)
 
+    @property
+    def survives(self) -> bool:
+        """All errors but the fatal one are survived."""
+        return self.error != "access"
+
     def react(self, event: Break, running: Plan, view: View) -> Abort | None:  # noqa: ARG002
         """A retry count that is exceeded and flushed requests are survived; an access error ends the job at once."""
         if self.error != "access":

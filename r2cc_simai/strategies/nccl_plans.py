@@ -18,7 +18,7 @@ from r2cc_simai.collectives.double_tree import add_double_trees
 from r2cc_simai.collectives.operations import Call
 from r2cc_simai.collectives.ring_allreduce import Bind
 from r2cc_simai.collectives.schedule import ScheduleBuilder
-from r2cc_simai.collectives.send_recv import add_send_recv
+from r2cc_simai.collectives.send_recv import add_send, add_send_recv
 from r2cc_simai.strategies.base import Plan, Request
 from r2cc_simai.strategies.rings import builder_for, even, in_proportion, is_whole, ring_plan
 from r2cc_simai.strategies.tuning import tree_slices
@@ -40,8 +40,8 @@ class Channels:
 
 
 def healthy_channels(view: View, lanes: Sequence[Lane]) -> Channels:
-    """Channels over given lanes as if every NIC worked."""
-    return Channels(lanes, np.ones(len(view.fraction)))
+    """Channels over given lanes of a healthy view."""
+    return Channels(lanes, view.fractions)
 
 
 def nccl_plan(request: Request, view: View, channels: Channels) -> Plan:
@@ -72,8 +72,9 @@ def _all_reduce(request: Request, view: View, channels: Channels) -> Plan:
 
 
 def _direct(request: Request, view: View, channels: Channels) -> Plan:
-    """Direct sends in a virtual buffer, in which every rank's has a place of its own."""
-    builder = replace(builder_for(request, view.cluster), bytes=request.bytes * len(request.group))
+    """Direct sends; where several ranks send, in a virtual buffer in which each has a place of its own."""
+    senders = 1 if request.op == "send" else len(request.group)
+    builder = replace(builder_for(request, view.cluster), bytes=request.bytes * senders)
     direct = Direct(view.cluster, channels.fraction, channels.weighted)
     rows = _DIRECT[request.op](builder, direct, Call(request.group, request.bytes))
     return Plan(builder.build(), binding_of(rows))
@@ -88,4 +89,5 @@ _ON_LANES = {
 _DIRECT: dict[str, Callable[[ScheduleBuilder, Direct, Call], NDArray[np.float64]]] = {
     "all_to_all": add_all_to_all,
     "send_recv": add_send_recv,
+    "send": add_send,
 }

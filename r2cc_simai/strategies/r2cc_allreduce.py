@@ -1,6 +1,7 @@
 """R2CC-AllReduce as a strategy: when it applies, and how the buffer is divided."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,8 +13,17 @@ from r2cc_simai.collectives.r2cc_allreduce import Division, add_r2cc_allreduce, 
 from r2cc_simai.errors import InputError
 from r2cc_simai.strategies.balance import Balance
 from r2cc_simai.strategies.base import Plan, Request, Strategy
+from r2cc_simai.strategies.r2cc_groups import placed, shared_division, shared_hops
 from r2cc_simai.strategies.r2cc_levels import best_division
-from r2cc_simai.strategies.rings import builder_for, in_proportion, require_all_reduce, require_whole_cluster
+from r2cc_simai.strategies.rings import (
+    balance_note,
+    builder_for,
+    in_proportion,
+    is_whole,
+    require_known,
+    servers_of,
+)
+from r2cc_simai.strategies.shared_servers import PairsOf, rebound
 
 SMALLEST = 16 * 2**20  # bytes: below, R2CC's authors fall back to Balance
 
@@ -23,6 +33,7 @@ class R2ccAllReduce(Strategy):
     """`k` pipelined chunks in stage 2; `y=x` puts the lost fraction aside for the healthy servers, `y=opt` Y*."""
 
     name: ClassVar[str] = "r2cc-allreduce"
+    own_plans: ClassVar[frozenset[str] | None] = frozenset({"all_reduce"})
     k: int = 4
     y: Literal["x", "opt"] = "x"
 
@@ -31,33 +42,60 @@ class R2ccAllReduce(Strategy):
             raise InputError(f"strategy r2cc-allreduce: k={self.k}: at least 1 chunk is wanted")
 
     def plan(self, request: Request, view: View) -> Plan:
-        """Both stages; Balance where nothing is lost or the buffer is small.
+        """Both stages; Balance where nothing is lost, for other collectives, and where the buffer is small.
 
         With several degraded servers the healthier ones form smaller rings, level by level, as long as the formulas
         say that a level saves more than its stage 2 costs. Where none does, for example when all servers have lost the
-        same, it is plain rings over what works, and a note says so.
+        same, it is plain rings over what works, and a note says so. A group that is a part of the cluster shares its
+        servers with others (`r2cc_groups`); servers on which it has no rank do not matter to it.
 
         Raises:
             PartitionedError: the servers are not joined by what works.
-            InputError: another request than an AllReduce of all ranks, or more chunks than bytes.
+            InputError: a request that makes no sense, or more chunks than bytes.
         """
-        require_all_reduce(request, view.cluster, self.name)
-        require_whole_cluster(request, view.cluster, self.name)
-        if not view.degraded():
-            return Balance().plan(request, view)
+        require_known(request, view.cluster, self.name)
+        servers = servers_of(request, view.cluster)
+        balanced = partial(Balance().plan, request, view)
+        if request.op not in (self.own_plans or ()):
+            return replace(balanced(), note=balance_note(self.name, request.op))
+        if len(servers) < 2 or not view.degraded(servers):
+            return balanced()
         if request.bytes < SMALLEST:
-            return replace(Balance().plan(request, view), note="r2cc-allreduce falls back to balance below 16 MiB")
+            return replace(balanced(), note="r2cc-allreduce falls back to balance below 16 MiB")
+        return self._whole(request, view) if is_whole(request, view.cluster) else self._shared(request, view)
+
+    def _shared(self, request: Request, view: View) -> Plan:
+        """The plan of a group that is a part of the cluster."""
+        hurt = view.degraded(servers_of(request, view.cluster))
+        if len(hurt) > 1 and not view.cluster.rails_connected:
+            note = f"r2cc-allreduce falls back to balance: {len(hurt)} degraded servers of a group, and rails apart"
+            return replace(Balance().plan(request, view), note=note)
+        channel_lanes(view.cluster, hurt, view.alive)  # refuses a server without a NIC
+        division = shared_division(request, view, self.k, self.y)
+        if len(division.rings) == 1:
+            note = f"r2cc-allreduce falls back to balance: with {len(hurt)} degraded servers no smaller ring saves time"
+            return replace(Balance().plan(request, view), note=note)
+        return self._built(request, view, placed(request, view, division), shared_hops(view, division))
+
+    def _whole(self, request: Request, view: View) -> Plan:
+        """The plan of all ranks of the cluster."""
         several = len(view.degraded()) > 1
         division = best_division(view, request.bytes, self.k, self.y)[0] if several else self._divide(request, view)
+        plan = self._built(request, view, division)
+        if division.levels:
+            return plan
+        note = f"r2cc-allreduce: plain rings; with {len(view.degraded())} degraded servers no smaller ring saves time"
+        return replace(plan, one_off_s=0.0, note=note)
+
+    def _built(self, request: Request, view: View, division: Division, hops: PairsOf | None = None) -> Plan:
+        """The plan of a division; `hops` says how hops of a group are spread that shares its servers with others."""
         self._check_chunks(division)
         builder = builder_for(request, view.cluster)
         rows: list[Row] = []
         add_r2cc_allreduce(builder, view.cluster, division, self.k, rows)
+        bound = rows if hops is None else rebound(rows, view, hops)
         split = 2 * view.cluster.spec.costs.communicator_split_s  # the healthy ring and the chain
-        if division.levels:
-            return Plan(builder.build(), binding_of(rows), one_off_s=split)
-        note = f"r2cc-allreduce: plain rings; with {len(view.degraded())} degraded servers no smaller ring saves time"
-        return Plan(builder.build(), binding_of(rows), note=note)
+        return Plan(builder.build(), binding_of(bound), one_off_s=split)
 
     def _check_chunks(self, division: Division) -> None:
         for level in division.levels:
@@ -74,12 +112,12 @@ class R2ccAllReduce(Strategy):
         y = lost if self.y == "x" else optimal_y(lost, cluster.n_ranks, ranks)
         cut = request.bytes - round(y * request.bytes)
         share = [min(view.fraction[nic] for nic in lane.values()) for lane in lanes]  # even but for slowed NICs
-        partial, lost_rates = _partial_lanes(view, server)
+        healthy_lanes, lost_rates = _partial_lanes(view, server)
         return one_level(
             degraded=server,
             lanes=lanes,
             bounds=in_proportion(cut, share),
-            partial_lanes=partial,
+            partial_lanes=healthy_lanes,
             partial_bounds=[cut + b for b in in_proportion(request.bytes - cut, lost_rates)],
             stage2_bounds=[cut + b for b in in_proportion(request.bytes - cut, share)],
         )

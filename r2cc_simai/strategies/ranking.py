@@ -13,6 +13,7 @@ from r2cc_simai.engine.run import run_schedule
 from r2cc_simai.errors import SimaiError
 from r2cc_simai.failures.timeline import Event
 from r2cc_simai.strategies.base import Request, Strategy
+from r2cc_simai.strategies.concurrent import plan_concurrent, siblings
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +31,19 @@ class Ranked:
 
 
 def rank(candidates: Sequence[Strategy], request: Request, view: View) -> list[Ranked]:
-    """All candidates, the fastest first, those that do not apply last; equally fast ones keep their order."""
-    judged = [_judge(candidate, request, view) for candidate in candidates]
+    """All candidates, the fastest first, those that do not apply last; equally fast ones keep their order.
+
+    A group that is a part of the cluster is judged beside those of the other GPUs of its servers that are like it.
+    """
+    alike = tuple(siblings(request, view.cluster))
+    judged = [_judge(candidate, alike, view) for candidate in candidates]
     return sorted(judged, key=lambda one: (one.time_s is None, one.time_s or 0.0))
 
 
 @lru_cache(maxsize=256)
-def _judge(candidate: Strategy, request: Request, view: View) -> Ranked:
+def _judge(candidate: Strategy, requests: tuple[Request, ...], view: View) -> Ranked:
     try:
-        plan = candidate.plan(request, view)
+        plan = plan_concurrent(candidate, requests, view)[0]
         events = tuple(Event(nic, fraction) for nic, fraction in enumerate(view.fraction) if fraction < 1)
         run = run_schedule(view.cluster, plan.schedule, plan.binding, events)
     except SimaiError as error:

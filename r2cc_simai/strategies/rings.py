@@ -7,11 +7,12 @@ import numpy as np
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.binding import Row, binding_of
-from r2cc_simai.collectives.channels import Lane, channel_lanes, lane_rows, server_of_rank, server_order
+from r2cc_simai.collectives.channels import Lane, channel_lanes, lane_rows, server_of_rank
+from r2cc_simai.collectives.direct import nics_of_ranks
 from r2cc_simai.collectives.operations import OPERATIONS
 from r2cc_simai.collectives.ring_allreduce import Bind, add_rings
 from r2cc_simai.collectives.schedule import ScheduleBuilder, pieces
-from r2cc_simai.errors import InputError
+from r2cc_simai.errors import InputError, PartitionedError
 from r2cc_simai.strategies.base import Plan, Request
 
 
@@ -37,6 +38,13 @@ def require_known(request: Request, cluster: Cluster, strategy: str) -> None:
     _require_group(request, cluster, strategy)
     if OPERATIONS[request.op].rooted and request.root not in request.group:
         raise InputError(f"strategy {strategy}: the root {request.root} of {request.op} is none of the group's ranks")
+    if request.op == "send" and len(request.group) > 2:
+        raise InputError(f"strategy {strategy}: send goes from one rank to another, here are {len(request.group)}")
+
+
+def balance_note(strategy: str, op: str) -> str:
+    """What a plan of a strategy says that leaves a collective to Balance."""
+    return f"{strategy} changes nothing of {op}: it runs as under balance"
 
 
 def _require_group(request: Request, cluster: Cluster, strategy: str) -> None:
@@ -73,20 +81,39 @@ def builder_for(request: Request, cluster: Cluster) -> ScheduleBuilder:
 
 def servers_of(request: Request, cluster: Cluster) -> list[int]:
     """Numbers of the servers on which the group has ranks."""
-    return sorted({int(server_of_rank(cluster)[rank]) for rank in request.group})
+    return sorted(set(server_of_rank(cluster)[list(request.group)].tolist()))
 
 
 def own_lanes(request: Request, cluster: Cluster) -> list[Lane]:
-    """The channels of a group on the healthy cluster: the rails whose NICs are nearest to its GPUs.
+    """The channels of a group on the healthy cluster: those of the NICs that are nearest to its GPUs.
 
-    A communicator over all GPUs has them all; with tensor parallelism inside the servers, each of the data-parallel
-    groups across them has the rail of its GPUs. A group without a rail of its own uses all.
+    A communicator over all GPUs has all rails; with tensor parallelism inside the servers, each of the data-parallel
+    groups across them has the rail of its GPUs. A group whose NICs share no rail on a fabric that does not join them
+    uses all. Inside one server a channel is no more than an order of the GPUs, whatever its NIC does.
     """
-    healthy = np.ones(len(cluster.nics), dtype=bool)
-    lanes = channel_lanes(cluster, servers_of(request, cluster), healthy)
-    members = set(request.group)
-    own = [lane for lane in lanes if all(server_order(cluster, nic)[0] in members for nic in lane.values())]
-    return own or lanes
+    servers = servers_of(request, cluster)
+    every = np.ones(len(cluster.nics), dtype=bool)
+    if is_whole(request, cluster):
+        return channel_lanes(cluster, servers, every)
+    near = nics_of_ranks(cluster)
+    own = np.zeros(len(cluster.nics), dtype=bool)
+    own[[nic for rank in request.group for nic in near[rank]]] = True
+    try:
+        return channel_lanes(cluster, servers, own)
+    except PartitionedError:
+        return channel_lanes(cluster, servers, every)
+
+
+def working_lanes(request: Request, view: View) -> list[Lane]:
+    """Channels over all NICs that work on the servers of a group, which has them to itself.
+
+    Raises:
+        PartitionedError: two servers are not joined by what works.
+    """
+    servers = servers_of(request, view.cluster)
+    if len(servers) == 1:
+        return own_lanes(request, view.cluster)
+    return channel_lanes(view.cluster, servers, view.alive)
 
 
 def ring_plan(

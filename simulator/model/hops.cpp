@@ -113,7 +113,10 @@ LanePath Hops::path(const Hop& hop, const Lane& lane) const {
     add(ports_.nic_out(lane.src_nic), wire);
     if (from.numa != out.numa && std::isfinite(cluster_.bridge_rate[from.server]))
         add(ports_.bridge_out(from.server), wire_factor_);
+    const bool over_spine = out.leaf != in.leaf && out.leaf >= 0 && in.leaf >= 0;
+    if (over_spine) add(ports_.uplink(out.leaf), wire);
     path.senders = path.count;
+    if (over_spine) add(ports_.downlink(in.leaf), wire);
     add(ports_.nic_in(lane.dst_nic), wire);
     if (to.numa != in.numa && std::isfinite(cluster_.bridge_rate[to.server]))
         add(ports_.bridge_in(to.server), wire_factor_);

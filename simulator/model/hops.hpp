@@ -26,7 +26,7 @@ struct PortUse {
 
 // Ports in the order in which the bytes meet them; senders first.
 struct LanePath {
-    std::array<PortUse, 4> use{};
+    std::array<PortUse, 6> use{};
     int count = 0;
     int senders = 0;  // how many of them are on the sender's side
     double latency_s = 0;

@@ -67,6 +67,28 @@ TEST_CASE("hops: only the end whose GPU is on another node than its NIC crosses 
     CHECK(path.use[2].port == ports.nic_in(1));
 }
 
+TEST_CASE("hops: NICs on different leaf switches meet over the spine, by an uplink and a downlink") {
+    Cluster cluster = two_numa_nodes();
+    cluster.uplink_rate = {30, 40};
+    cluster.nics[0].header = 41;
+    const Ports ports(cluster);
+    const Binding row{{0, 0, 2, 0, 1, 1}};
+    for (const auto& [leaf, over_spine] : {std::pair{1, true}, std::pair{0, false}, std::pair{-1, false}}) {
+        cluster.nics[0].leaf = 0;
+        cluster.nics[1].leaf = leaf;
+        const Hops hops(cluster, Schedule{4, 10, 1, {{0, 2}}, {chain(0, 0, 10, 1)}}, row);
+        const LanePath path = hops.path(hops.at(0), hops.at(0).lanes[0]);
+        REQUIRE(path.count == (over_spine ? 6 : 4));
+        CHECK(path.senders == path.count / 2);
+        if (!over_spine) continue;
+        const int expected[] = {ports.nic_out(0),  ports.bridge_out(0), ports.uplink(0),
+                                ports.downlink(1), ports.nic_in(1),     ports.bridge_in(1)};
+        for (int i = 0; i < 6; ++i) CHECK(path.use[i].port == expected[i]);
+        CHECK(path.use[2].bytes_per_byte == path.use[0].bytes_per_byte);  // packets with their headers
+        CHECK(path.use[2].bytes_per_byte == Approx(1 + 41.0 / 4096));
+    }
+}
+
 TEST_CASE("hops: packets have the smaller MTU of both ends, and the larger header: 1 + 60/1000") {
     Cluster cluster = small_cluster(2, 1, 100);
     cluster.nics[0].mtu = 4000;

@@ -54,6 +54,7 @@ def test_a_good_file_is_good(tmp_path: Path) -> None:
 
 
 NIC = ("server", "nics", 0)
+LEAF_SPINE = {"kind": "leaf-spine", "servers_per_leaf": 2}
 PROBES = {"mechanism": "probes", "interval_ms": 1, "timeout_ms": 1}
 
 
@@ -96,7 +97,11 @@ PROBES = {"mechanism": "probes", "interval_ms": 1, "timeout_ms": 1}
         (("server", "nics"), [], "server.nics: .*at least 1"),
         (("server", "gpus", "numa"), [0], "server.gpus: numa: 1 entries for 2 GPUs"),
         (("server", "gpus", "count"), 0, "server.gpus.count: .*greater than or equal to 1, got 0"),
-        (("fabric", "kind"), "torus", "fabric.kind: .*'one-switch' or 'switch-per-rail', got 'torus'"),
+        (("fabric", "kind"), "torus", "fabric.kind: .*'switch-per-rail' or 'leaf-spine', got 'torus'"),
+        (("fabric", "kind"), "leaf-spine", "fabric: leaf-spine needs servers_per_leaf"),
+        (("fabric", "oversubscription"), 4, "fabric: oversubscription belongs to kind leaf-spine, not to one-switch"),
+        (("fabric",), LEAF_SPINE | {"oversubscription": 0}, "fabric.oversubscription: .*greater than 0"),
+        (("fabric",), LEAF_SPINE | {"servers_per_leaf": 0}, "fabric.servers_per_leaf: .*greater than or equal to 1"),
         (("servers",), 0, "servers: .*greater than or equal to 1, got 0"),
         (("overrides",), {"server2": GOOD["server"]}, r"overrides.server2: no such server \(server0 to server1\)"),
         (("failover", "backups_per_nic"), 0, "failover.backups_per_nic: "),

@@ -78,9 +78,9 @@ def test_every_byte_is_where_it_must_be_when_nics_are_dead(op: str, name: str, s
 @OPS
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_group_may_be_a_part_of_the_cluster_in_any_order(op: str, strategy: str) -> None:
-    """Five ranks of three servers; block k belongs to the k-th of them."""
+    """Five ranks of three servers, two for a send; block k belongs to the k-th of them."""
     cluster = load_cluster("h100x3")
-    group = (17, 2, 9, 3, 16)
+    group = (17, 2, 9, 3, 16) if op != "send" else (17, 2)
     plan = planned(cluster, op, 100_003, strategy, {3: 0.0}, root=9, group=group)
     assert check_schedule(plan.schedule, wanted_after(op, group, 100_003, 9)) is None
     assert {rank for one in plan.schedule.routes for rank in one.tolist()} <= set(group)
@@ -196,6 +196,7 @@ CLOSED_FORMS = {
     "broadcast": lambda n: 1.0,  # noqa: ARG005
     "reduce": lambda n: 1.0,  # noqa: ARG005
     "send_recv": lambda n: 1.0,  # noqa: ARG005
+    "send": lambda n: 1.0,  # noqa: ARG005
 }
 
 
@@ -241,7 +242,7 @@ def test_small_sizes_pay_their_steps(op: str, size: int) -> None:
     """
     cluster = load_cluster("uniformx5")
     plan = planned(cluster, op, size)
-    steps = 1 if op in ("all_to_all", "send_recv") else 4
+    steps = 1 if op in ("all_to_all", "send_recv", "send") else 4
     exact = (10 + 5 * steps) * 1e-6
     assert ran(cluster, plan, None, Backend.CHUNK).elapsed_s == pytest.approx(exact, rel=0.01)
     assert exact <= ran(cluster, plan, None, Backend.FLOW).elapsed_s <= exact * 1.01 + 10e-6 / 8
@@ -256,11 +257,15 @@ def test_rings_and_chains_put_their_bytes_on_the_nics() -> None:
         assert run.bytes.tx_payload[8:].sum() == pytest.approx(factor * 64 * MIB, abs=1)
 
 
-def test_an_algorithm_that_does_not_apply_is_refused() -> None:
-    cluster = load_cluster("h100")
-    for op in (op for op in OPERATIONS if op != "all_reduce"):
-        with pytest.raises(InputError, match=f"{op} is not known; only all_reduce is"):
-            planned(cluster, op, MIB, "r2cc-allreduce", {0: 0.0})
+@OTHERS
+@pytest.mark.parametrize("strategy", ["r2cc-allreduce", "optcc"])
+def test_an_algorithm_for_allreduce_leaves_the_others_to_balance(op: str, strategy: str) -> None:
+    """The same plan, with a note that says so."""
+    cluster = load_cluster("h100x4")
+    mine, other = (planned(cluster, op, MIB, name, {0: 0.0}) for name in (strategy, "balance"))
+    assert mine.note == f"{strategy} changes nothing of {op}: it runs as under balance"
+    assert mine.binding.core.rows() == other.binding.core.rows()
+    assert mine.schedule.hops() == other.schedule.hops()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -271,6 +276,7 @@ def test_bad_requests_are_refused_in_one_line(strategy: str) -> None:
         (("broadcast", (0, 1), 9, 2), "the root 2 of broadcast is none of the group's ranks"),
         (("all_gather", (0, 3), 9), "a group names ranks from 0 to 2"),
         (("all_to_all", (0, 1, 1), 9), "a rank stands twice"),
+        (("send", (0, 1, 2), 9), "send goes from one rank to another, here are 3"),
     ):
         with pytest.raises(InputError, match=message) as caught:
             parse_strategy(strategy).plan(Request(*request), View.healthy(cluster))

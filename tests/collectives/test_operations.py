@@ -30,6 +30,7 @@ def test_bus_factors_are_those_of_nccl_tests():
         "reduce": 1,
         "all_to_all": 7 / 8,
         "send_recv": 1,
+        "send": 1,
     }
 
 
@@ -65,14 +66,15 @@ def test_bounds_of_a_healthy_cluster(cluster_of):
     assert bound(cluster, "reduce") == pytest.approx(1 / 2)
     assert bound(cluster, "all_to_all") == pytest.approx(2 * 0.75 / 2)
     assert bound(cluster, "send_recv") == pytest.approx(2 / 2)
+    assert bound(cluster, "send") == pytest.approx(1 / 2)
 
 
 def test_a_degraded_server_sets_the_bound_by_what_it_must_move(cluster_of):
-    """X = 1/2 of server 2: twice the time for all, whose part of the work is the same on each server."""
+    """X = 1/2 of server 1: twice the time for all, whose part of the work is the same on each server."""
     cluster = cluster_of(servers=4, gpus=2, nics=2)
     for op in OPERATIONS:
         if op != "all_reduce":
-            assert bound(cluster, op, lost=[(4, 0.0)]) == pytest.approx(2 * bound(cluster, op))
+            assert bound(cluster, op, lost=[(2, 0.0)]) == pytest.approx(2 * bound(cluster, op))
 
 
 def test_pairs_inside_a_server_cost_nothing(cluster_of):
@@ -89,7 +91,22 @@ def test_a_server_without_nics_has_no_bound_that_is_finite(cluster_of):
     assert math.isinf(bound(cluster_of(), "all_gather", lost=[(0, 0.0)]))
 
 
+def test_a_group_is_bound_by_its_own_servers_alone(cluster_of):
+    """AllReduce over 2 of 4 servers: D/C; what another server has lost does not matter, what its own have does."""
+    cluster = cluster_of(servers=4, gpus=2, nics=2)
+    assert bound(cluster, "all_reduce", group=(2, 3, 6, 7)) == pytest.approx(1 / 2)
+    assert bound(cluster, "all_reduce", group=(2, 3, 6, 7), lost=[(4, 0.0), (5, 0.0)]) == pytest.approx(1 / 2)
+    assert bound(cluster, "all_reduce", group=(2, 3, 6, 7), lost=[(2, 0.0)]) == pytest.approx(1)
+    assert bound(cluster, "all_reduce", group=(2, 3), lost=[(2, 0.0)]) == 0
+
+
 def test_send_recv_deals_the_ranks_to_the_servers_in_turn():
     """Every pair crosses between servers."""
     assert default_group("send_recv", load_cluster("h100"))[:4] == (0, 8, 1, 9)
     assert default_group("all_gather", load_cluster("h100")) == tuple(range(16))
+
+
+def test_send_goes_from_a_server_to_the_next():
+    """Inside the server where there is only one."""
+    assert default_group("send", load_cluster("h100")) == (0, 8)
+    assert default_group("send", load_cluster("h100x1")) == (0, 1)

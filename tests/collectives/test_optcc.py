@@ -153,12 +153,25 @@ def test_servers_of_eight_gpus_end_below_the_flat_ring_but_not_below_the_bound()
 @pytest.mark.parametrize(
     ("name", "strategy", "size", "left", "said"),
     [
-        ("uniformx3", "optcc", GIB, {0: 0.5, 1: 0.5}, "2 of 3 servers are degraded; it needs two healthy"),
         ("uniformx4", "optcc:k=64", 10, {0: 0.5}, "more segments than the"),
-        ("uniformx5", "optcc:form=three", GIB, {0: 0.5, 1: 0.5}, "form=three takes one degraded server"),
         ("uniformx5", "optcc:form=five", GIB, {0: 0.5}, "allowed: auto, four, three"),
     ],
 )
 def test_what_it_cannot_do_is_refused(name: str, strategy: str, size: int, left: dict[int, float], said: str) -> None:
     with pytest.raises(InputError, match=said):
         plan_of(name, strategy, size, left)
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy", "left", "said"),
+    [
+        ("uniformx3", "optcc", {0: 0.5, 1: 0.5}, "2 of 3 servers are degraded; it needs two healthy"),
+        ("uniformx5", "optcc:form=three", {0: 0.5, 1: 0.5}, "form=three takes one degraded server"),
+    ],
+)
+def test_where_it_does_not_fit_it_is_balance(name: str, strategy: str, left: dict[int, float], said: str) -> None:
+    """The same plan, with a note that says why."""
+    mine, other = (plan_of(name, one, GIB, left) for one in (strategy, "balance"))
+    assert mine.note.startswith("optcc falls back to balance: ")
+    assert said in mine.note
+    assert mine.binding.core.rows() == other.binding.core.rows()

@@ -13,6 +13,7 @@ from r2cc_simai.errors import InputError, PartitionedError
 from r2cc_simai.failures.parse import parse_failures
 from r2cc_simai.runners.collective import Job, run_job
 from r2cc_simai.runners.rows import job_rows, simulate
+from r2cc_simai.strategies.adapcc import affected_ranks
 from r2cc_simai.strategies.base import Request
 from r2cc_simai.strategies.registry import parse_strategy
 
@@ -143,3 +144,21 @@ def test_no_bound_for_another_collective(cluster_of):
     (factor,) = [row for row in rows if row.metric == "work_factor"]
     assert (factor.unit, factor.simulated) == ("1", pytest.approx(4 / 3))
     assert factor.overhead_pct == pytest.approx(100 / 3)
+
+
+def test_the_ranks_that_a_dead_nic_affects(cluster_of):
+    """A NIC per GPU: the GPU next to it. Two GPUs a NIC: both. No NIC left: all of the server."""
+    assert affected_ranks(down(cluster_of(gpus=4, nics=4), 2, 5)) == {2, 5}
+    assert affected_ranks(down(cluster_of(gpus=4, nics=2), 1)) == {1, 3}
+    assert affected_ranks(down(cluster_of(gpus=4, nics=2), 2, 3)) == {4, 5, 6, 7}
+    assert affected_ranks(View.healthy(cluster_of(gpus=4, nics=4))) == set()
+
+
+def test_a_group_of_one_rail_keeps_it_and_others_are_not_touched(cluster_of):
+    """Four groups with a rail each, NIC 1 of server 0 dead: group 1 goes on with two of three ranks on its own rail."""
+    cluster = cluster_of(servers=3, gpus=4, nics=4)
+    for rail in range(4):
+        plan = parse_strategy("adapcc").plan(Request("all_reduce", (rail, rail + 4, rail + 8), MIB), down(cluster, 1))
+        ranks = {rank for route in plan.schedule.routes for rank in route.tolist()}
+        assert ranks == ({rail + 4, rail + 8} if rail == 1 else {rail, rail + 4, rail + 8})
+        assert {nic % 4 for row in plan.binding.core.rows() for nic in row[3:5]} == {rail}

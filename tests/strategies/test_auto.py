@@ -49,12 +49,12 @@ def test_the_plan_says_what_it_took() -> None:
 
 
 def test_what_does_not_apply_is_ranked_last_with_the_reason() -> None:
-    """OptCC needs two healthy servers; the others do without."""
+    """Ten bytes do not make 16 segments; the others do without."""
     cluster = load_cluster("uniformx3")
-    view = View(cluster, (0.5, 0.5, 1.0))
-    ranked = rank(CANDIDATES, Request("all_reduce", (0, 1, 2), 2**20), view)
+    view = View(cluster, (0.5, 1.0, 1.0))
+    ranked = rank(CANDIDATES, Request("all_reduce", (0, 1, 2), 10), view)
     reasons = {one.strategy: one.why for one in ranked if one.time_s is None}
-    assert "needs two healthy" in reasons["optcc"]
+    assert "more segments than the 10 bytes" in reasons["optcc:k=16,mix=off"]
     assert [one.time_s is None for one in ranked] == sorted(one.time_s is None for one in ranked)
 
 

@@ -158,12 +158,6 @@ def test_what_a_strategy_does_not_know_is_refused(name, cluster_of):
         parse_strategy(name).plan(Request("all_reduce", (0, 1, 1), MIB), view)
 
 
-def test_r2cc_needs_the_whole_cluster(cluster_of):
-    """Its stages are planned for all ranks of all servers."""
-    with pytest.raises(InputError, match="all 3 ranks"):
-        parse_strategy("r2cc-allreduce").plan(Request("all_reduce", (0, 1), MIB), View.healthy(cluster_of(servers=3)))
-
-
 @pytest.mark.parametrize("name", [*sorted(set(STRATEGIES) - {"ideal", "adapcc"}), "r2cc-allreduce:y=opt"])
 def test_no_nic_left_is_a_partition(name, plan_for, cluster_of):
     """All NICs of server 1 are known to be down."""
