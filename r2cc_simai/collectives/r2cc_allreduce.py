@@ -1,7 +1,8 @@
 """R2CC-AllReduce: an AllReduce in which degraded servers carry less (R2CC paper, arXiv 2512.25059).
 
-Stage 1: a global ring on (1-Y)D and beside it a ring of the healthy servers on YD. Stage 2, per chunk of YD: the
-degraded server's own part meets the healthy sum at one root, and the whole sum goes down a chain to all others.
+Stage 1: a global ring on (1-Y)D and beside it a ring of the healthy servers on YD; the degraded server adds up its own
+part of YD inside. Stage 2, per chunk of YD: that part meets the healthy sum at one root, and the whole sum goes down a
+chain to all others.
 Consecutive chunks use both directions at once, hence the factor 1 + 1/K of T3. With D bytes, bandwidth B and a lost
 fraction X of the degraded server's::
 
@@ -217,24 +218,35 @@ class _Stage2:
     def add(self, k: int, stage1: Sequence[int]) -> None:
         """Per chunk: every server left out adds its own part to the root's, then the sum goes down the chains."""
         hops = _Hops(self.cluster, self.division, self.level, self.part)
+        own = [self._own_part(server) for server in self.level.left_out]
         up = [self._up(server, hops.up(server, i)) for i, server in enumerate(self.level.left_out)]
+        ready = [*stage1, *(one for passes in own for one in passes)]
         down = [
             self._down(chain, hops.first(chain[1], i), whole_root=i == 0)
             for i, chain in enumerate(chains(self.part, self.level.left_out))
         ]
         for lo, hi in pairwise(pieces(self.part.lo, self.part.hi, k)):
             summed = [
-                self.builder.chain(channel, route, int(lo), int(hi), length, 0, after=stage1)
+                self.builder.chain(channel, route, int(lo), int(hi), length, 0, after=ready)
                 for channel, route, length in up
             ]
             for channel, route, length in down:
                 self.builder.chain(channel, route, int(lo), int(hi), 0, length, after=summed)
 
-    def _up(self, server: int, pairs: Sequence[Pair]) -> tuple[int, int, int]:
-        """The server's ranks in turn, the one nearest to its NIC last, then the root's first."""
+    def _own_part(self, server: int) -> list[int]:
+        """The server's own part, added up inside it beside stage 1; a single rank has nothing to add."""
         order = self.division.ranks(self.cluster, self.part.track.out[server])
+        if len(order) == 1:
+            return []
+        route = self.builder.route(np.array([*order[1:], order[0]], dtype=np.int64))
+        channel = self.builder.new_channel()
+        return [self.builder.chain(channel, route, self.part.lo, self.part.hi, len(order) - 1, 0)]
+
+    def _up(self, server: int, pairs: Sequence[Pair]) -> tuple[int, int, int]:
+        """From the rank nearest to the server's NIC to the root's first."""
+        first = self.division.ranks(self.cluster, self.part.track.out[server])[0]
         top = self.division.ranks(self.cluster, self.part.track.into[self.part.root])[0]
-        return self._channel(np.array([*order[1:], order[0], top], dtype=np.int64), len(order) - 1, pairs)
+        return self._channel(np.array([first, top], dtype=np.int64), 0, pairs)
 
     def _down(self, chain: Sequence[int], pairs: Sequence[Pair], *, whole_root: bool) -> tuple[int, int, int]:
         """All ranks of the servers of a chain; of the root one only where another chain passes the others."""

@@ -176,7 +176,7 @@ def predicted_s(view: View, division: Division, k: int) -> float:
     """max(T1 of all rings) + (1 + 1/K) T3', seconds; latency is not counted.
 
     T1 is what the busiest NIC or GPU link takes for its part of the rings, 2(p-1)/p of the bytes of each ring over p
-    ranks; T3' the same for stage 2.
+    ranks, and for the own parts of the servers that are left out; T3' the same for stage 2.
     """
     stage1, stage2 = _Loads(view), _Loads(view)
     rings = [(division.tracks, division.bounds), *((level.tracks, level.bounds) for level in division.levels)]
@@ -197,7 +197,7 @@ def predicted_s(view: View, division: Division, k: int) -> float:
         for at, size in sizes.items():
             track = division.tracks[at]
             stage2.links(track.into.values(), size)
-            stage2.links((track.out[server] for server in level.left_out), size, turned=1)
+            stage1.links((track.out[server] for server in level.left_out), size, turned=1)
     return stage1.seconds() + (1 + 1 / k) * stage2.seconds()
 
 

@@ -16,6 +16,9 @@ from r2cc_simai.errors import InputError, PartitionedError
 from r2cc_simai.strategies.base import Plan, Request
 
 
+PIPELINED = 4  # chunks of a section: the first of them matter little then
+
+
 def require_all_reduce(request: Request, cluster: Cluster, strategy: str) -> None:
     """Refuses what the ring plans do not know.
 
@@ -89,10 +92,13 @@ def own_lanes(request: Request, cluster: Cluster) -> list[Lane]:
 
     A communicator over all GPUs has all rails; with tensor parallelism inside the servers, each of the data-parallel
     groups across them has the rail of its GPUs. A group whose NICs share no rail on a fabric that does not join them
-    uses all. Inside one server a channel is no more than an order of the GPUs, whatever its NIC does.
+    uses all. Inside one server a channel is no more than an order of the GPUs, whatever its NIC does; where its
+    chunks make a long pipeline one of them is as fast as several.
     """
     servers = servers_of(request, cluster)
     every = np.ones(len(cluster.nics), dtype=bool)
+    if len(servers) == 1 and request.bytes >= PIPELINED * len(request.group) * cluster.chunk_bytes:
+        return channel_lanes(cluster, servers, every)[:1]
     if is_whole(request, cluster):
         return channel_lanes(cluster, servers, every)
     near = nics_of_ranks(cluster)
