@@ -108,8 +108,8 @@ def _print(job: "TrainingJob", failures: "Timeline", results: "Sequence[Training
     healthy = job.healthy
     speed = f", {job.tokens / healthy.elapsed_s:,.0f} tokens/s" if job.tokens else ""
     print(
-        f"{job.name}: {len(job.ranks)} ranks on {job.cluster.name}; healthy iteration {healthy.elapsed_s:.6g} s{speed}, "
-        f"{100 * healthy.exposed_share:.2f}% exposed communication"
+        f"{job.name}: {len(job.ranks)} ranks on {job.cluster.name}; healthy iteration {healthy.elapsed_s:.6g} s"
+        f"{speed}, {100 * healthy.exposed_share:.2f}% exposed communication"
     )
     lines = [
         (

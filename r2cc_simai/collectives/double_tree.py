@@ -82,6 +82,8 @@ def add_double_trees(
     for lane, lo, hi in zip(lanes, bounds[:-1], bounds[1:], strict=True):
         chains = _chains(cluster, lane, members)
         for tree, (begin, end) in zip(double_tree(len(chains)), pairwise(pieces(int(lo), int(hi), 2)), strict=True):
+            if begin == end:
+                continue  # fewer bytes than trees
             one = _OneTree(builder, chains, tree)
             for low, high in pairwise(pieces(int(begin), int(end), slices)):
                 one.add_slice(int(low), int(high))

@@ -15,7 +15,6 @@ from r2cc_simai.collectives.schedule import ScheduleBuilder, pieces
 from r2cc_simai.errors import InputError, PartitionedError
 from r2cc_simai.strategies.base import Plan, Request
 
-
 PIPELINED = 4  # chunks of a section: the first of them matter little then
 
 

@@ -86,6 +86,7 @@ class _Colours:
         hardware = _kinds(
             [(s.link_rate, s.link_latency_s, bridged and numa) for s in cluster.servers for numa in s.gpu_numa]
         )
+        self._back_roles = [_back_role(ranks.peers, role) for role in range(ranks.peers.shape[1])]
         self._nic = _hardware_of_nics(cluster, events)
         self.rank = numbered(mixed([ranks.trace_of, hardware[ranks.rank]]))
         self.units: Int = np.zeros(self._nics + self._gpus + self._servers + self._leaves, dtype=np.int64)
@@ -105,6 +106,7 @@ class _Colours:
         parts = [self.rank, server, *(_seen(self.group, g) for g in ranks.groups.T)]
         parts += [_seen(self.rank, p) for p in ranks.peers.T]
         parts += [self._near_peer(p) for p in ranks.peers.T]
+        parts += self._back_roles
         parts.append(self.units[self._nics : self._nics + self._gpus][ranks.rank])
         pairs = self.group[len(ranks.members) :]
         for end in range(2):
@@ -148,6 +150,15 @@ class _Colours:
         """Whether a peer is on the same server."""
         own = self._server_of_gpu[self._ranks.rank]
         return np.where(peers == NONE, NONE, own == own[peers])
+
+
+def _back_role(peers: Int, role: int) -> Int:
+    """By which of its own roles a rank's peer knows the rank; who sends to two equal ranks knows them by two roles."""
+    peer, rows = peers[:, role], np.arange(len(peers))
+    back = np.full(len(peers), NONE, dtype=np.int64)
+    for k in reversed(range(peers.shape[1])):
+        back[(peer != NONE) & (peers[peer, k] == rows)] = k
+    return back
 
 
 def _seen(colour: Int, index: Int) -> Int:

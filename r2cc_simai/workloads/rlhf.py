@@ -127,9 +127,9 @@ class _Job:
 
     def held(self, stage: int) -> int:
         """Parameters of all models that a rank of a stage of training holds; those of the engine are not counted."""
-        return sum(
-            model.parameters for phase in ("reward", "reference") for model in (self._forward[stage][phase],)
-        ) + sum(model.parameters for model in self.training[stage].values())
+        forward = self._forward[stage]
+        models = (forward["reward"], forward["reference"], *self.training[stage].values())
+        return sum(model.parameters for model in models)
 
     def _costs(self, model: Model) -> StepCosts:
         padded = model.model_copy(update={"vocab": padded_vocab(model, self.sizes.tp)})

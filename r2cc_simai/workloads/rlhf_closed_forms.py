@@ -150,6 +150,9 @@ def all_flops(options: RlhfOptions, models: dict[str, Model]) -> float:
 
 
 def _training(model: Trained) -> float:
-    """FLOPs of one epoch."""
-    head = 6 * model.job.model.vocab * model.job.model.hidden * model.job.tokens
-    return training_flops(model.job) - (head if model.scalar else 0)
+    """FLOPs of one epoch; the low ranks of latent attention are computed on every tensor-parallel rank."""
+    job, shape, latent = model.job, model.job.model, model.job.model.latent_attention
+    head = shape.vocab * shape.hidden if model.scalar else 0
+    low = latent.q_lora_rank + latent.kv_lora_rank + latent.qk_rope_head_dim if latent else 0
+    repeated = (job.sizes.tp - 1) * shape.layers * shape.hidden * low
+    return training_flops(job) + 6 * job.tokens * (repeated - head)

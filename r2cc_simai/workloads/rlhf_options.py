@@ -105,24 +105,26 @@ def check(options: RlhfOptions, models: dict[str, Model]) -> None:
     Raises:
         InputError: one line that names the option and what would be right.
     """
+    _check_batches(options)
     for role, model in models.items():
-        if model.experts:
-            raise InputError(f"--{role}-model {model.name}: has experts; a dense model is wanted")
-        longest = model.max_positions
-        if options.sequence > longest:
-            raise InputError(
-                f"--prompt-length {options.prompt_length}, --response-length {options.response_length}: together at "
-                f"most the {longest} positions of {model.name}"
-            )
-        megatron = options.megatron(options.ppo_mini_batch_size)
-        if model.layers % options.pipeline_model_parallel_size:
-            raise InputError(
-                f"--pipeline-model-parallel-size {options.pipeline_model_parallel_size}: does not divide the "
-                f"{model.layers} layers of {model.name}"
-            )
-        _check_batches(options)
-        check_megatron(resolve_megatron(megatron, model), model)
+        _check_model(options, role, model)
     _check_generation(options)
+
+
+def _check_model(options: RlhfOptions, role: str, model: Model) -> None:
+    if model.experts:
+        raise InputError(f"--{role}-model {model.name}: has experts; a dense model is wanted")
+    if options.sequence > model.max_positions:
+        raise InputError(
+            f"--prompt-length {options.prompt_length}, --response-length {options.response_length}: together at "
+            f"most the {model.max_positions} positions of {model.name}"
+        )
+    if model.layers % options.pipeline_model_parallel_size:
+        raise InputError(
+            f"--pipeline-model-parallel-size {options.pipeline_model_parallel_size}: does not divide the "
+            f"{model.layers} layers of {model.name}"
+        )
+    check_megatron(resolve_megatron(options.megatron(options.ppo_mini_batch_size), model), model)
 
 
 def _check_batches(options: RlhfOptions) -> None:

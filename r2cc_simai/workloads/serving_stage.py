@@ -6,8 +6,8 @@ sends its part of the activations, and the receiving stage gathers the parts; mo
 that too. The last stage gathers the logits of the sequences that get a token on all its ranks, and sends the tokens to
 the first one, whose next step needs them (in vLLM they take the way through the scheduler). Experts within one replica
 are summed like an MLP. Over several replicas either copies of the tokens travel to whole experts and back (AllToAll),
-each rank routing its part of the tokens; or all replicas gather all tokens, compute a part of every expert, and
-scatter the sums.
+each rank routing its part of the tokens (as with DeepEP; vLLM's default backend gathers them instead); or all replicas
+gather all tokens, compute a part of every expert, and scatter the sums.
 Source: vLLM, vllm/model_executor/layers (linear.py, vocab_parallel_embedding.py, logits_processor.py, fused_moe/),
 vllm/distributed/parallel_state.py, send_tensor_dict.
 """

@@ -120,6 +120,26 @@ def test_a_send_without_a_receive_is_named_too() -> None:
         run(program(message(NodeType.COMM_SEND, 8)), program(compute(1)))
 
 
+def test_two_equal_messages_to_two_equal_ranks() -> None:
+    """Same tag, same size: each receiver gets its own, whether equal ranks are simulated once or not."""
+    sends = [{**message(NodeType.COMM_SEND, 50_000_000), "peer": role} for role in (0, 1)]
+    workload = Workload(
+        name="star",
+        programs=(program(*sends), program(message(NodeType.COMM_RECV, 50_000_000), compute(1))),
+        rank_class=np.array([0, 1, 1], dtype=np.int64),
+        groups=(),
+        group_kind=(),
+        rank_groups=np.zeros((3, 0), dtype=np.int64),
+        rank_peers=np.array([[1, 2], [0, NONE], [0, NONE]], dtype=np.int64),
+        replica=np.zeros(3, dtype=np.int64),
+        manifest=MANIFEST,
+    )
+    cluster, ranks = load_cluster("uniformx3").zero_latency(), ranks_of(trace_set(workload))
+    for fold in (True, False):
+        out = run_iteration(cluster, ranks, Ideal(), Timeline(), fold=fold)
+        assert sorted(out.end_s[out.classes.of_rank].round(6)) == [2e-3, 2e-3, 3e-3]
+
+
 def test_the_group_of_one_moves_nothing() -> None:
     """A communicator with a single member is complete at once."""
     workload = Workload(

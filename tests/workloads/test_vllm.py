@@ -192,7 +192,7 @@ class TestTensorParallelGroups:
         ("layers", "pp", "counts"), [(10, 4, [2, 3, 3, 2]), (8, 2, [4, 4]), (7, 3, [2, 3, 2]), (3, 3, [1, 1, 1])]
     )
     def test_layers_left_over_go_to_the_stages_before_the_last(self, layers, pp, counts):
-        """vLLM's get_pp_indices; its documentation gives 10 layers on 4 stages as 2, 3, 3, 2."""
+        """vLLM's get_pp_indices: with r layers left over, stages -2, -3, ..., -(r + 1) get one more each."""
         split = stage_layers(layers, pp)
         assert [len(stage) for stage in split] == counts
         assert [layer for stage in split for layer in stage] == list(range(layers))
