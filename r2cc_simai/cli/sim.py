@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from r2cc_simai.failures.timeline import Timeline
     from r2cc_simai.training.iteration import Iteration
     from r2cc_simai.training.job import TrainingJob, TrainingResult
+    from r2cc_simai.workloads.gpus import Gpu
 
 MOST_DEFAULT_RANKS = 8
 
@@ -41,6 +42,13 @@ def sim(
             help="Rank in the timeline, repeatable; by default rank 0 and those beside the failure.",
         ),
     ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu",
+            help="GPU whose roofline times compute nodes without a duration; by default the cluster's.",
+        ),
+    ] = None,
     unfold: Annotated[
         bool, typer.Option("--unfold", help="Simulate every rank, also where equal ones could be simulated once.")
     ] = False,
@@ -60,7 +68,7 @@ def sim(
     strategies = [parse_strategy(text) for text in strategy or ("balance",)]
     where = load_cluster(cluster)
     failures = parse_failures(fail or [], where)
-    job = read_job(trace, where)
+    job = read_job(trace, where, _gpu(gpu, where))
     record = _recorded(job, failures, timeline_rank) if timeline else ()
     results = [run_training(job, one, failures, fold=not unfold, record=record) for one in strategies]
     if timeline:
@@ -71,6 +79,22 @@ def sim(
     else:
         _print(job, failures, results)
     show.notes(note for result in results for note in (*where.remarks, *result.notes))
+    if job.ranks.untimed:
+        how = f"are timed by the roofline of {job.ranks.gpu.name}" if job.ranks.gpu else "take no time; see --gpu"
+        show.notes([f"{job.ranks.untimed} compute nodes of the trace have no duration and {how}"])
+
+
+def _gpu(name: str | None, cluster: "Cluster") -> "Gpu | None":
+    """The GPU that is asked for, else that of the cluster's servers if it is a known one."""
+    from r2cc_simai.errors import InputError
+    from r2cc_simai.workloads.gpus import load_gpu
+
+    try:
+        return load_gpu(name or cluster.spec.server.gpus.model)
+    except InputError:
+        if name:
+            raise
+        return None
 
 
 def _recorded(job: "TrainingJob", failures: "Timeline", asked: "Sequence[int] | None") -> tuple[int, ...]:

@@ -170,6 +170,9 @@ class RankClass:
         recorded: bool = False,
     ) -> None: ...
 
+class Roofline:
+    def __init__(self, *, flops_per_s: float, bytes_per_s: float, floor_s: float = 0.0) -> None: ...
+
 class GroupClass:
     def __init__(self, *, name: str, size: int, copies: float) -> None: ...
 
@@ -207,6 +210,7 @@ def run_job(
     events: Sequence[NicEvent],
     planner: Callable[[PlanRequest], tuple[Schedule, Binding, float, int]],
     react: Callable[[Broken, int], Reaction] | None = None,
+    roofline: Roofline | None = None,
     max_time_s: float = 1e6,
     max_steps: int = 2_000_000_000,
 ) -> JobOutcome: ...

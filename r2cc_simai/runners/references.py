@@ -9,8 +9,8 @@ from r2cc_simai.cluster.view import View
 from r2cc_simai.failures.timeline import Timeline
 from r2cc_simai.measured import published
 from r2cc_simai.results import Row, make_row
+from r2cc_simai.runners.reference import Reference
 from r2cc_simai.runners.rows import CUT
-from r2cc_simai.runners.scenario import Reference
 
 _HEALTHY = {"ideal": "nccl"}  # the tables name what ran: NCCL, on the healthy cluster
 
@@ -45,7 +45,7 @@ def _of_iteration(row: Row, reference: Reference) -> bool:
 
 
 def _fits(line: dict[str, str], row: Row, reference: Reference, cluster: Cluster, timeline: Timeline) -> bool:
-    if reference.strategy not in (None, row.strategy.partition(":")[0]):
+    if reference.strategy not in (None, row.strategy.partition(":")[0]) or reference.pattern not in (None, row.pattern):
         return False
     if any(line[column] != value for column, value in reference.where.items()):
         return False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -15,8 +15,15 @@ from r2cc_simai.config import Strict, read_yaml, validated
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.errors import InputError
 from r2cc_simai.failures.parse import parse_failures
-from r2cc_simai.measured import published
 from r2cc_simai.paths import scenarios_dir
+from r2cc_simai.runners.reference import Reference
+from r2cc_simai.runners.training_scenario import (
+    TrainingBlock,
+    TrainingCase,
+    check_training,
+    failures_of,
+    training_cases,
+)
 from r2cc_simai.strategies.registry import parse_strategy
 from r2cc_simai.units import parse_size
 
@@ -40,39 +47,6 @@ class SizeRange(Strict):
             sizes.append(int(size))
             size *= self.factor
         return sizes
-
-
-class Reference(Strict):
-    """Published or measured figures that rows of one metric are compared with.
-
-    `table` is a file of reports/published; a row of it counts where its columns `bytes`, `strategy`, `n`, `x`, `server`
-    and `nic` (those that it has) and all of `where` fit; the smallest value of several wins. `value` names a column, or
-    several that are added up; a column in percent is an overhead over `ideal`. `strategy` is the one that a table
-    without such a column speaks of, whatever its options. `iteration` tells the bytes of the iteration that a failure
-    hits from those of the others.
-    """
-
-    table: str
-    metric: Literal["time", "time_first", "time_cut", "rx_bytes"]
-    value: str | list[str]
-    where: dict[str, str] = Field(default_factory=dict)
-    strategy: str | None = None
-    iteration: Literal["cut", "steady"] | None = None
-
-    @model_validator(mode="after")
-    def _exists(self) -> "Reference":
-        if self.table not in published.names():
-            raise ValueError(f"table: no table {self.table!r} (allowed: {', '.join(published.names())})")
-        columns = published.load(self.table)[0]
-        for column in [*self.values, *self.where]:
-            if column not in columns:
-                raise ValueError(f"table {self.table} has no column {column!r} (allowed: {', '.join(columns)})")
-        return self
-
-    @property
-    def values(self) -> list[str]:
-        """The columns that are added up."""
-        return [self.value] if isinstance(self.value, str) else self.value
 
 
 def _collective(name: str) -> str:
@@ -109,17 +83,26 @@ class Block(Strict):
 
 
 class Scenario(Strict):
-    """A scenario file: a title for the report and blocks of cases."""
+    """A scenario file: a title for the report, blocks of cases, and training jobs."""
 
     title: str
-    blocks: Annotated[list[Block], Field(min_length=1)]
+    blocks: list[Block] = Field(default_factory=list)
+    training: list[TrainingBlock] = Field(default_factory=list)
 
-    def cases(self) -> Iterator["Case"]:
+    @model_validator(mode="after")
+    def _not_empty(self) -> "Scenario":
+        if not (self.blocks or self.training):
+            raise ValueError("a block is wanted under blocks or under training")
+        return self
+
+    def cases(self) -> Iterator["Case | TrainingCase"]:
         """Every case, in the order of the file."""
         for index, block in enumerate(self.blocks):
             axes = product(block.clusters, block.size_list, block.failures, block.strategies, block.backends)
             for cluster, size, failure, strategy, backend in axes:
                 yield Case(index, block, cluster, size, failure, strategy, backend)
+        for index, job in enumerate(self.training):
+            yield from training_cases(index, job)
 
 
 @dataclass(frozen=True)
@@ -158,16 +141,13 @@ def load_scenario(name: str) -> tuple[str, Scenario]:
     scenario = validated(Scenario, read_yaml(path), str(path))
     for index, block in enumerate(scenario.blocks):
         _check_block(f"{path}: blocks.{index} ({block.scenario})", block)
+    for index, job in enumerate(scenario.training):
+        check_training(f"{path}: training.{index} ({job.scenario})", job)
     keys = [case.key for case in scenario.cases()]
     if len(set(keys)) < len(keys):
         double = next(key for key in keys if keys.count(key) > 1)
         raise InputError(f"{path}: a case stands twice: {double}")
     return path.stem, scenario
-
-
-def failures_of(failure: str) -> list[str]:
-    """The `--fail` options of one pattern: several are separated by blanks; `none` has none."""
-    return [] if failure == "none" else failure.split()
 
 
 def _check_block(where: str, block: Block) -> None:

@@ -21,7 +21,9 @@ from r2cc_simai.results.report import ReportPaths, build_report
 from r2cc_simai.runners.collective import Job
 from r2cc_simai.runners.references import with_references
 from r2cc_simai.runners.rows import job_rows, simulate
-from r2cc_simai.runners.scenario import Case, Scenario, failures_of, load_scenario
+from r2cc_simai.runners.scenario import Case, Scenario, load_scenario
+from r2cc_simai.runners.training_cases import training_case_rows
+from r2cc_simai.runners.training_scenario import TrainingCase, failures_of
 from r2cc_simai.strategies.registry import parse_strategy
 
 DEFAULT = "paper"
@@ -59,9 +61,14 @@ def run_sweep(scenario: str | None = None, out: Path | None = None, workers: int
     return SweepResult(rows, folder.path, build_report(rows, folder.path, content.title, folder.timings()))
 
 
-def run_case(case: Case) -> tuple[list[Row], float]:
+def run_case(case: Case | TrainingCase) -> tuple[list[Row], float]:
     """The rows of one case and the seconds that it took."""
     began = time.perf_counter()
+    rows = training_case_rows(case) if isinstance(case, TrainingCase) else _collective_rows(case)
+    return rows, time.perf_counter() - began
+
+
+def _collective_rows(case: Case) -> list[Row]:
     block = case.block
     cluster = load_cluster(case.cluster)
     if block.zero_latency:
@@ -78,10 +85,10 @@ def run_case(case: Case) -> tuple[list[Row], float]:
     )
     result = simulate(cluster, parse_strategy(case.strategy), timeline, job)
     rows = job_rows(result, block.scenario, nic_bytes=block.nic_bytes)
-    return with_references(rows, block.references, cluster, timeline), time.perf_counter() - began
+    return with_references(rows, block.references, cluster, timeline)
 
 
-def _run_missing(cases: list[Case], folder: RunFolder, workers: int) -> None:
+def _run_missing(cases: list[Case | TrainingCase], folder: RunFolder, workers: int) -> None:
     done = folder.done()
     missing = [case for case in cases if case.key not in done]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -92,7 +99,7 @@ def _run_missing(cases: list[Case], folder: RunFolder, workers: int) -> None:
             progress.update(task, advance=1, description=case.block.scenario)
 
 
-def _results(cases: list[Case], workers: int) -> Iterator[tuple[Case, list[Row], float]]:
+def _results(cases: list[Case | TrainingCase], workers: int) -> Iterator[tuple[Case | TrainingCase, list[Row], float]]:
     """Results as they come; one process runs the cases in their order."""
     if workers == 1 or len(cases) < 2:
         for case in cases:
@@ -101,7 +108,9 @@ def _results(cases: list[Case], workers: int) -> Iterator[tuple[Case, list[Row],
     # Fresh processes, not forks: the parent has threads (the progress bar).
     pool = ProcessPoolExecutor(min(workers, len(cases)), mp_context=multiprocessing.get_context("spawn"))
     try:
-        futures: dict[Future[tuple[list[Row], float]], Case] = {pool.submit(run_case, case): case for case in cases}
+        futures: dict[Future[tuple[list[Row], float]], Case | TrainingCase] = {
+            pool.submit(run_case, case): case for case in cases
+        }
         for future in as_completed(futures):
             yield futures[future], *future.result()
     finally:
@@ -113,17 +122,22 @@ def _short(manifest: object) -> str:
 
 
 def _inputs_digest() -> str:
-    """A hash over all that a result depends on beside its scenario: code, engine, presets, published figures."""
+    """A hash over what a result depends on beside its scenario: code, engine, presets, models, published figures."""
     digest = hashlib.sha256(r2cc_simai.__version__.encode())
     package = Path(r2cc_simai.__file__).parent
     import r2cc_simai.engine._core as core
 
     files = [*sorted(package.rglob("*.py")), Path(core.__file__)]
-    files += [*sorted(clusters_dir().glob("*.yml")), *sorted(published_dir().glob("*.csv"))]
+    files += [path for kind in ("clusters", "models", "gpus") for path in sorted(_data(kind).glob("*.yml"))]
+    files += sorted(published_dir().glob("*.csv"))
     for path in files:
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _data(kind: str) -> Path:
+    return clusters_dir().parent / kind
 
 
 __all__ = ["Scenario", "SweepResult", "run_case", "run_sweep"]

@@ -106,6 +106,7 @@ def run_iteration(
             events=nic_events(clock.ahead(0.0)),
             planner=planner.plan,
             react=planner.react if type(strategy).react is not Strategy.react else None,
+            roofline=_roofline(ranks),
         )
     except ValueError as error:
         raise InputError(f"trace: {error}") from None
@@ -124,6 +125,15 @@ def _check(cluster: Cluster, ranks: Ranks, timeline: Timeline) -> None:
         raise InputError(
             f"--fail {timeline.pattern}: a failure by byte count is not known here; give a time in seconds"
         )
+
+
+def _roofline(ranks: Ranks) -> _core.Roofline | None:
+    """Matrix products' share of the peak and the memory's: what a node is made of is not known."""
+    gpu = ranks.gpu
+    if gpu is None:
+        return None
+    rates = gpu.peak_flops * gpu.efficiency.gemm, gpu.memory_rate * gpu.efficiency.memory
+    return _core.Roofline(flops_per_s=rates[0], bytes_per_s=rates[1], floor_s=gpu.kernel_floor)
 
 
 def _servers_for(cluster: Cluster, n_ranks: int) -> int:

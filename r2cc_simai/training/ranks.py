@@ -3,14 +3,16 @@
 The tables are those of `chakra.folder.TraceSet` and of `workloads.program.Workload`: a rank's groups and peers by role.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from r2cc_simai.chakra.folder import TraceSet
+from r2cc_simai.chakra.schema import NodeType
 from r2cc_simai.engine._core import Trace
+from r2cc_simai.workloads.gpus import Gpu
 
 Int = NDArray[np.int64]
 NONE = -1
@@ -21,7 +23,8 @@ class Ranks:
     """The ranks of a job. `rank` maps a row of the tables to a GPU of the cluster, shape (n,).
 
     `traces` has one entry per class, `trace_of` (n,) says which is whose. `groups` (n, roles) and `peers` (n, roles)
-    are numbers of `members` and rows of these tables, -1 where the role is not there.
+    are numbers of `members` and rows of these tables, -1 where the role is not there. `gpu` times compute nodes
+    that have no duration; None: they take no time.
     """
 
     traces: tuple[Trace, ...]
@@ -32,6 +35,7 @@ class Ranks:
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     rank: Int
+    gpu: Gpu | None = None
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -54,12 +58,22 @@ class Ranks:
         if ((peers == NONE) & (self.peers[keep] != NONE)).any():
             raise ValueError("a rank that stays exchanges messages with one that is dropped")
         members = tuple(row[m][row[m] != NONE] for m in self.members)
-        return Ranks(
-            self.traces, self.trace_of[keep], self.groups[keep], peers, members, self.names, self.kinds, self.rank[keep]
+        return replace(
+            self,
+            trace_of=self.trace_of[keep],
+            groups=self.groups[keep],
+            peers=peers,
+            members=members,
+            rank=self.rank[keep],
         )
 
+    @cached_property
+    def untimed(self) -> int:
+        """Compute nodes of all traces that have no duration."""
+        return sum(int(((t.type == NodeType.COMP) & (t.duration_s == 0)).sum()) for t in self.traces)
 
-def ranks_of(traces: TraceSet) -> Ranks:
+
+def ranks_of(traces: TraceSet, gpu: Gpu | None = None) -> Ranks:
     """All ranks of a trace, rank k on GPU k."""
     return Ranks(
         traces=traces.classes,
@@ -70,4 +84,5 @@ def ranks_of(traces: TraceSet) -> Ranks:
         names=tuple(str(number) for number in traces.group_ids),
         kinds=traces.group_kind,
         rank=np.arange(traces.n_ranks, dtype=np.int64),
+        gpu=gpu,
     )

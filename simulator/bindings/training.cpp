@@ -1,5 +1,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -35,8 +36,8 @@ void check_roles(const Job& job) {
 JobOutcome run_job(const Cluster& cluster, const std::vector<RankClass>& ranks, const std::vector<GroupClass>& groups,
                    const Ints& fold_representative, const Doubles& fold_count, const std::vector<double>& known_s,
                    const std::vector<NicEvent>& events, const nb::callable& planner, const nb::object& react,
-                   double max_time_s, std::int64_t max_steps) {
-    Job job{ranks, groups, {ints(fold_representative), doubles(fold_count)}, known_s};
+                   const std::optional<Roofline>& roofline, double max_time_s, std::int64_t max_steps) {
+    Job job{ranks, groups, {ints(fold_representative), doubles(fold_count)}, known_s, roofline.value_or(Roofline{})};
     check_roles(job);
     same_length(fold_representative.size(), {fold_count.size()}, "fold");
     std::vector<nb::object> kept;
@@ -67,6 +68,15 @@ nb::object span_table(const JobOutcome& out) {
 }  // namespace
 
 void register_training(nb::module_& m) {
+    nb::class_<Roofline>(m, "Roofline")
+        .def(
+            "__init__",
+            [](Roofline* self, double flops_per_s, double bytes_per_s, double floor_s) {
+                if (!(flops_per_s > 0) || !(bytes_per_s > 0) || !(floor_s >= 0))
+                    throw std::invalid_argument("Roofline: rates must be above 0, and the floor not negative");
+                new (self) Roofline{flops_per_s, bytes_per_s, floor_s};
+            },
+            nb::kw_only(), "flops_per_s"_a, "bytes_per_s"_a, "floor_s"_a = 0.0);
     nb::class_<RankClass>(m, "RankClass")
         .def(
             "__init__",
@@ -104,8 +114,8 @@ void register_training(nb::module_& m) {
         .def_ro("nodes", &JobOutcome::nodes)
         .def_ro("collectives", &JobOutcome::collectives);
     m.def("run_job", &run_job, "cluster"_a, nb::kw_only(), "ranks"_a, "groups"_a, "fold_representative"_a,
-          "fold_count"_a, "known_s"_a, "events"_a, "planner"_a, "react"_a = nb::none(), "max_time_s"_a = 1e6,
-          "max_steps"_a = 2'000'000'000);
+          "fold_count"_a, "known_s"_a, "events"_a, "planner"_a, "react"_a = nb::none(), "roofline"_a = nb::none(),
+          "max_time_s"_a = 1e6, "max_steps"_a = 2'000'000'000);
 }
 
 }  // namespace simai

@@ -123,7 +123,7 @@ void Executor::run_next(int rank_class, int number) {
     stream.ready.pop();
     if (number == 0) settle(rank_class);
     stream.busy = true;
-    const double takes = job_.ranks[rank_class].trace->nodes[node].duration_s;
+    const double takes = job_.roofline.seconds(job_.ranks[rank_class].trace->nodes[node]);
     queue_.push({now_ + takes, sequence_++, rank_class, node, now_});
 }
 

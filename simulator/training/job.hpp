@@ -1,6 +1,7 @@
 // A job of many ranks as the executor sees it: classes of equal ranks, of which one each is simulated.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -30,12 +31,27 @@ struct GroupClass {
     double copies = 1;
 };
 
+// How long a compute node takes whose trace does not say: max(num_ops / flops, tensor bytes / rate) + floor.
+struct Roofline {
+    double flops_per_s = 0;  // 0: nobody knows; such a node takes no time
+    double bytes_per_s = 0;
+    double floor_s = 0;
+
+    double seconds(const TraceNode& node) const {
+        const bool known = node.duration_s > 0 || flops_per_s <= 0 || (node.num_ops <= 0 && node.tensor_bytes <= 0);
+        if (known) return node.duration_s;
+        const double compute = static_cast<double>(node.num_ops) / flops_per_s;
+        return std::max(compute, static_cast<double>(node.tensor_bytes) / bytes_per_s) + floor_s;
+    }
+};
+
 struct Job {
     std::vector<RankClass> ranks;
     std::vector<GroupClass> groups;
     PortFold fold;
     // When the members' knowledge of the cluster changes, ascending: plans are asked for by how many changes are known.
     std::vector<double> known_s;
+    Roofline roofline;
 };
 
 // What the executor asks a strategy for: a collective of a group class, or (group < 0) a message between two ranks.

@@ -13,6 +13,7 @@ from r2cc_simai.failures.timeline import Timeline
 from r2cc_simai.strategies.ideal import Ideal
 from r2cc_simai.training.iteration import Iteration, run_iteration
 from r2cc_simai.training.ranks import ranks_of
+from r2cc_simai.workloads.gpus import load_gpu
 from r2cc_simai.workloads.manifest import Manifest
 from r2cc_simai.workloads.program import NONE, Program, Workload
 
@@ -156,3 +157,28 @@ def test_the_group_of_one_moves_nothing() -> None:
     traces = replace(trace_set(workload))
     out = run_iteration(load_cluster("uniformx2"), ranks_of(traces), Ideal(), Timeline())
     assert out.elapsed_s == pytest.approx(1e-3)
+
+
+def test_compute_without_a_duration_takes_what_the_gpu_needs() -> None:
+    """max(FLOPs / (peak x share), bytes / (bandwidth x share)) + floor; where no GPU is known, nothing."""
+    gpu = load_gpu("H100")
+    node = {"num_ops": 10**12, "tensor_bytes": 10**6}
+    two = np.arange(1, dtype=np.int64)
+    workload = Workload(
+        name="one",
+        programs=(program(node),),
+        rank_class=np.zeros(1, dtype=np.int64),
+        groups=(),
+        group_kind=(),
+        rank_groups=np.zeros((1, 0), dtype=np.int64),
+        rank_peers=np.zeros((1, 0), dtype=np.int64),
+        replica=two,
+        manifest=MANIFEST,
+    )
+    traces = trace_set(workload)
+    seconds = 1e12 / (gpu.peak_flops * gpu.efficiency.gemm) + gpu.kernel_floor
+    for known, wanted in ((gpu, seconds), (None, 0.0)):
+        ranks = ranks_of(traces, known)
+        assert ranks.untimed == 1
+        out = run_iteration(load_cluster("uniformx2"), ranks, Ideal(), Timeline())
+        assert out.elapsed_s == pytest.approx(wanted)
