@@ -1,9 +1,10 @@
 """`r2cc-simai trace megatron`: one iteration of a Megatron-LM training job as Chakra traces."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from r2cc_simai.cli.trace_options import Compute, Fallback, Fold, Force, GpuName, MfuScale, Name, Output, Times
 
 RECOMPUTE = ("none", "selective", "full")
 CONTEXT_COMM = ("p2p", "all_gather")
@@ -12,7 +13,7 @@ CONTEXT_COMM = ("p2p", "all_gather")
 def megatron(
     model: Annotated[str, typer.Option("--model", help="A shipped model, or a .yml file.")],
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="Ranks of the job.")],
-    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder for the traces; made if need be.")],
+    output: Output,
     tensor: Annotated[int, typer.Option("--tensor-model-parallel-size", min=1)] = 1,
     pipeline: Annotated[int, typer.Option("--pipeline-model-parallel-size", min=1)] = 1,
     context: Annotated[int, typer.Option("--context-parallel-size", min=1)] = 1,
@@ -59,23 +60,14 @@ def megatron(
         int | None,
         typer.Option("--ddp-bucket-size", min=1, help="Parameters. Default: 40M, or 1M a replica if that is more."),
     ] = None,
-    gpu: Annotated[str, typer.Option("--gpu", help="GPU model of the compute times.")] = "A100-SXM4-80GB",
-    compute: Annotated[
-        str | None,
-        typer.Option("--compute", metavar="SOURCE", help="Compute times: roofline (default), csv or aiconfigurator."),
-    ] = None,
-    times: Annotated[
-        Path | None, typer.Option("--compute-times", metavar="CSV", help="Table of measured times, for --compute csv.")
-    ] = None,
-    fallback: Annotated[
-        bool, typer.Option("--compute-fallback", help="csv: the roofline for blocks that the table lacks.")
-    ] = False,
-    mfu_scale: Annotated[
-        float, typer.Option("--mfu-scale", help="Factor on the roofline's efficiencies (calibration).")
-    ] = 1.0,
-    fold: Annotated[bool, typer.Option("--fold", help="One file for each class of equal ranks.")] = False,
-    name: Annotated[str | None, typer.Option("--name", help="NAME of NAME.<rank>.et. Default: the model's.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a trace of the same name.")] = False,
+    gpu: GpuName = "A100-SXM4-80GB",
+    compute: Compute = None,
+    times: Times = None,
+    fallback: Fallback = False,
+    mfu_scale: MfuScale = 1.0,
+    fold: Fold = False,
+    name: Name = None,
+    force: Force = False,
 ) -> None:
     """Write one training iteration of every rank as Chakra traces, with communicator groups and a manifest.
 

@@ -1,16 +1,17 @@
 """`r2cc-simai trace rlhf`: one PPO iteration as Chakra traces."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from r2cc_simai.cli.trace_options import Compute, Fallback, Fold, Force, GpuName, MfuScale, Name, Output, Times
 
 RECOMPUTE = ("none", "selective", "full")
 WEIGHT_SYNC = ("all_gather", "broadcast")
 
 
 def rlhf(
-    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder for the traces; made if need be.")],
+    output: Output,
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="Ranks of the job; all models are on all of them.")] = 64,
     actor: Annotated[str, typer.Option("--actor-model", help="A shipped model, or a .yml file.")] = "llama2-7b",
     critic: Annotated[str | None, typer.Option("--critic-model", help="Default: the actor's.")] = None,
@@ -57,23 +58,14 @@ def rlhf(
     weight_sync: Annotated[
         str, typer.Option("--weight-sync", metavar="HOW", help="Actor to engine: all_gather or broadcast.")
     ] = "all_gather",
-    gpu: Annotated[str, typer.Option("--gpu", help="GPU model of the compute times.")] = "A100-SXM4-80GB",
-    compute: Annotated[
-        str | None,
-        typer.Option("--compute", metavar="SOURCE", help="Compute times: roofline (default), csv or aiconfigurator."),
-    ] = None,
-    times: Annotated[
-        Path | None, typer.Option("--compute-times", metavar="CSV", help="Table of measured times, for --compute csv.")
-    ] = None,
-    fallback: Annotated[
-        bool, typer.Option("--compute-fallback", help="csv: the roofline for blocks that the table lacks.")
-    ] = False,
-    mfu_scale: Annotated[
-        float, typer.Option("--mfu-scale", help="Factor on the roofline's efficiencies (calibration).")
-    ] = 1.0,
-    fold: Annotated[bool, typer.Option("--fold", help="One file for each class of equal ranks.")] = False,
-    name: Annotated[str | None, typer.Option("--name", help="NAME of NAME.<rank>.et. Default: rlhf-ACTOR.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a trace of the same name.")] = False,
+    gpu: GpuName = "A100-SXM4-80GB",
+    compute: Compute = None,
+    times: Times = None,
+    fallback: Fallback = False,
+    mfu_scale: MfuScale = 1.0,
+    fold: Fold = False,
+    name: Name = None,
+    force: Force = False,
 ) -> None:
     """Write one PPO iteration of every rank as Chakra traces: generation, scoring, training, weight synchronisation.
 

@@ -1,9 +1,10 @@
 """`r2cc-simai trace vllm`: engine steps of a vLLM deployment as Chakra traces."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from r2cc_simai.cli.trace_options import Compute, Fallback, Fold, Force, GpuName, MfuScale, Name, Output, Times
 
 PHASES = ("prefill", "decode", "mixed")
 
@@ -11,7 +12,7 @@ PHASES = ("prefill", "decode", "mixed")
 def vllm(
     model: Annotated[str, typer.Option("--model", help="A shipped model, or a .yml file.")],
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="Ranks of the whole deployment.")],
-    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder for the traces; made if need be.")],
+    output: Output,
     tensor: Annotated[int, typer.Option("--tensor-parallel-size", min=1, help="May exceed a server's GPUs.")] = 1,
     pipeline: Annotated[int, typer.Option("--pipeline-parallel-size", min=1)] = 1,
     data: Annotated[
@@ -50,23 +51,14 @@ def vllm(
     prefill_gpus: Annotated[
         int | None, typer.Option("--prefill-gpus", min=1, help="Ranks of the prefill replicas. Default: half.")
     ] = None,
-    gpu: Annotated[str, typer.Option("--gpu", help="GPU model of the compute times.")] = "H100-SXM5-80GB",
-    compute: Annotated[
-        str | None,
-        typer.Option("--compute", metavar="SOURCE", help="Compute times: roofline (default), csv or aiconfigurator."),
-    ] = None,
-    times: Annotated[
-        Path | None, typer.Option("--compute-times", metavar="CSV", help="Table of measured times, for --compute csv.")
-    ] = None,
-    fallback: Annotated[
-        bool, typer.Option("--compute-fallback", help="csv: the roofline for blocks that the table lacks.")
-    ] = False,
-    mfu_scale: Annotated[
-        float, typer.Option("--mfu-scale", help="Factor on the roofline's efficiencies (calibration).")
-    ] = 1.0,
-    fold: Annotated[bool, typer.Option("--fold", help="One file for each class of equal ranks.")] = False,
-    name: Annotated[str | None, typer.Option("--name", help="NAME of NAME.<rank>.et. Default: the model's.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a trace of the same name.")] = False,
+    gpu: GpuName = "H100-SXM5-80GB",
+    compute: Compute = None,
+    times: Times = None,
+    fallback: Fallback = False,
+    mfu_scale: MfuScale = 1.0,
+    fold: Fold = False,
+    name: Name = None,
+    force: Force = False,
 ) -> None:
     """Write engine steps of every rank of a vLLM deployment as Chakra traces, with groups and a manifest.
 
