@@ -41,8 +41,15 @@ class TrainingJob:
 
     @cached_property
     def healthy(self) -> Iteration:
-        """An iteration in which nothing fails."""
-        return run_iteration(self.cluster, self.ranks, Ideal(), Timeline())
+        """An iteration in which nothing fails.
+
+        Raises:
+            InputError: nothing in the trace takes any time, so that no share of it can be told.
+        """
+        run = run_iteration(self.cluster, self.ranks, Ideal(), Timeline())
+        if run.elapsed_s == 0:
+            raise InputError(f"{self.name}: nothing in the trace takes any time: no duration, no bytes")
+        return run
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +114,7 @@ class _TrainingRun:
         self, job: TrainingJob, strategy: Strategy, timeline: Timeline, fold: bool, record: tuple[int, ...]
     ) -> None:
         self._job, self._strategy = job, strategy
+        self._healthy_s = job.healthy.elapsed_s
         self._pattern = timeline.pattern
         self._timeline = timeline
         self._left = timeline.events if strategy.sees_failures else ()
@@ -139,7 +147,7 @@ class _TrainingRun:
         """Skips whole iterations, all alike, up to the one in which something changes for the first time."""
         first_s = min(event.time_s for event in self._left if event.time_s > 0)
         known = tuple(event for event in self._left if event.time_s <= 0)
-        calm_s = self._run(Timeline(known, self._pattern)).elapsed_s if known else self._job.healthy.elapsed_s
+        calm_s = self._run(Timeline(known, self._pattern)).elapsed_s if known else self._healthy_s
         whole = int(first_s // calm_s)
         if whole:
             self._notes[f"iterations are numbered from 1; the failure comes in iteration {whole + 1}"] = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from r2cc_simai.chakra.schema import CommType, NodeType
+from r2cc_simai.chakra.schema import NodeType
 from r2cc_simai.collectives.channels import server_of_rank
 from r2cc_simai.engine import _core
 from r2cc_simai.engine.cluster import core_cluster
@@ -120,8 +120,8 @@ class _Asked:
 
 
 def _largest(kind: Int, role: Int, comm_type: Int, size: Int, which: NodeType) -> dict[tuple[int, int], int]:
-    """Bytes of the largest node of a kind by role and type; small ones and barriers are left out."""
-    rows = np.flatnonzero((kind == which) & (size >= SMALLEST) & (comm_type != CommType.BARRIER))
+    """Bytes of the largest node of a kind by role and type; small ones are left out."""
+    rows = np.flatnonzero((kind == which) & (size >= SMALLEST))
     largest: dict[tuple[int, int], int] = {}
     for one, comm, count in np.unique(np.column_stack((role, comm_type, size))[rows], axis=0).tolist():
         largest[one, comm] = max(count, largest.get((one, comm), 0))

@@ -5,38 +5,25 @@ from dataclasses import dataclass, field
 from r2cc_simai.chakra.schema import CommType
 from r2cc_simai.cluster.view import View
 from r2cc_simai.engine import _core
-from r2cc_simai.errors import InputError
 from r2cc_simai.strategies.base import Abort, Break, Plan, Rebind, Request, Strategy
 
-_BARRIER_BYTES = 4
 _OPS = {
     CommType.ALL_REDUCE: "all_reduce",
-    CommType.REDUCE: "reduce",
     CommType.ALL_GATHER: "all_gather",
     CommType.BROADCAST: "broadcast",
     CommType.ALL_TO_ALL: "all_to_all",
     CommType.REDUCE_SCATTER: "reduce_scatter",
-    CommType.REDUCE_SCATTER_BLOCK: "reduce_scatter",
-    CommType.BARRIER: "all_reduce",
 }
+"""What the reader of traces lets through."""
 
 
 def request_of(comm_type: int, group: tuple[int, ...], comm_size: int) -> Request:
     """The request of a COMM_COLL node. `comm_size` is a rank's input: of an AllGather its shard, of others the buffer.
 
-    A broadcast starts and a reduce ends at the group's first rank, since Chakra's nodes name no root.
-
-    Raises:
-        InputError: a collective that no strategy knows.
+    A broadcast starts at the group's first rank, since Chakra's nodes name no root.
     """
     kind = CommType(comm_type)
-    if kind not in _OPS:
-        raise InputError(f"{kind.name}: not simulated (allowed: {', '.join(k.name for k in _OPS)})")
-    size = comm_size
-    if kind is CommType.ALL_GATHER:
-        size *= len(group)
-    elif kind is CommType.BARRIER:
-        size = _BARRIER_BYTES
+    size = comm_size * (len(group) if kind is CommType.ALL_GATHER else 1)
     return Request(_OPS[kind], group, size, group[0])
 
 

@@ -35,7 +35,6 @@ class Hasher {
 std::array<std::uint64_t, 2> digest_of(const Trace& trace) {
     Hasher hasher;
     for (const TraceNode& node : trace.nodes) {
-        hasher.add(node.id);
         hasher.add(static_cast<std::uint64_t>(node.type) | static_cast<std::uint64_t>(node.on_cpu) << 8 |
                    static_cast<std::uint64_t>(static_cast<std::uint8_t>(node.comm)) << 16 |
                    static_cast<std::uint64_t>(node.name) << 32);
