@@ -10,7 +10,8 @@
 namespace simai {
 
 struct Fingerprint {
-    // Of everything but the nodes' numbers, and which groups and peers the roles stand for: ranks with equal ones share a class.
+    // Of everything but the nodes' numbers, and which groups and peers the roles stand for: ranks with equal ones share
+    // a class.
     std::array<std::uint64_t, 2> digest{};
     // Per group role: of the sequence of collectives, each with its type and size.
     std::vector<std::uint64_t> collectives;
