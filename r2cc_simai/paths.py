@@ -28,6 +28,11 @@ def scenarios_dir() -> Path:
     return _shipped("workloads") / "scenarios"
 
 
+def labs_dir() -> Path:
+    """Folder of the shipped labs (YAML)."""
+    return _shipped("workloads") / "labs"
+
+
 def published_dir() -> Path:
     """Folder of the published and measured figures (CSV with their sources)."""
     return _shipped("reports") / "published"

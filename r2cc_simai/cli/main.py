@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from r2cc_simai import __version__
-from r2cc_simai.cli import advise, calibrate, cluster, coll, compare, export, failures, sim, sweep, trace
+from r2cc_simai.cli import advise, calibrate, cluster, coll, compare, export, failures, lab, real, sim, sweep, trace
 from r2cc_simai.errors import InputError, MissingComponentError, SimaiError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -40,6 +40,8 @@ app.command("export")(export.export)
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(failures.app, name="failures")
 app.add_typer(trace.app, name="trace")
+app.add_typer(real.app, name="real")
+app.add_typer(lab.app, name="lab")
 
 _USAGE_ERROR = cast("type[Exception]", next(b for b in typer.BadParameter.__mro__ if b.__name__ == "ClickException"))
 

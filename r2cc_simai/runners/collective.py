@@ -13,12 +13,12 @@ import numpy as np
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.operations import default_group
+from r2cc_simai.detection.clock import Clock
 from r2cc_simai.detection.outage import Recovery
 from r2cc_simai.engine import _core
 from r2cc_simai.engine.run import Backend, NicBytes, React, Run, hit, run_schedule
 from r2cc_simai.errors import PartitionedError
 from r2cc_simai.failures.timeline import Timeline
-from r2cc_simai.detection.clock import Clock
 from r2cc_simai.strategies.base import Abort, Aborted, Break, Continue, Plan, Rebind, Request, Shrink, Strategy
 
 MOST_RESTARTS = 100  # of one collective, before the job is called unfinished

@@ -25,7 +25,7 @@ from r2cc_simai.workloads.rlhf_options import RlhfOptions
 from r2cc_simai.workloads.rlhf_options import check as check_rlhf
 
 Generator = Literal["megatron", "rlhf"]
-KEPT = 2  # jobs in memory; cases of one job follow each other
+KEPT = 1  # jobs in memory; the cases of one job follow each other
 
 
 @dataclass(frozen=True)

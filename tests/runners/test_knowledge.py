@@ -5,10 +5,10 @@ import pytest
 
 from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.model import Cluster
+from r2cc_simai.detection.clock import Clock
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.failures.parse import parse_failures
 from r2cc_simai.failures.timeline import Component, Event
-from r2cc_simai.detection.clock import Clock
 from r2cc_simai.runners.collective import Job, run_job
 from r2cc_simai.strategies.registry import parse_strategy
 

@@ -8,6 +8,7 @@ from r2cc_simai.results.files import replace_file
 from r2cc_simai.results.report import (
     figure7,
     generic,
+    lab_comparison,
     overview,
     r7525_bytes,
     r7525_cut,
@@ -15,6 +16,11 @@ from r2cc_simai.results.report import (
     r7525_strategies,
     table1,
     table4,
+    training_concurrent,
+    training_day,
+    training_failure_time,
+    training_h100,
+    training_servers,
 )
 from r2cc_simai.results.report.document import Plot, Section
 from r2cc_simai.results.report.html import render_html
@@ -29,6 +35,12 @@ KINDS = (
     r7525_strategies.KIND,
     r7525_cut.KIND,
     r7525_bytes.KIND,
+    lab_comparison.KIND,
+    training_h100.KIND,
+    training_servers.KIND,
+    *training_failure_time.KINDS,
+    training_concurrent.KIND,
+    training_day.KIND,
 )
 """The sections that know their rows, in reading order; the first that claims a row has it."""
 

@@ -62,8 +62,9 @@ def _pivot(metric: str, unit: str, rows: Sequence[Row]) -> Table:
     ]
     name = labels.metric_name(metric).capitalize()
     bound = " and over the lower bound" if any(row.bound_gap_pct is not None for row in rows) else ""
-    caption = f"{name} by size, with its overhead over the healthy cluster{bound}"
-    return Table(caption, columns("<strategy", *(units.size(b) for b in sizes)), tuple(lines))
+    by = " by size" if any(sizes) else ""
+    caption = f"{name}{by}, with its overhead over the healthy cluster{bound}"
+    return Table(caption, columns("<strategy", *(units.size(b) if b else "" for b in sizes)), tuple(lines))
 
 
 def _cell(row: Row | None, unit: str) -> Cell:

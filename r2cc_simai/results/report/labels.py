@@ -28,6 +28,14 @@ METRIC_NAMES = {
     "time_cut": "iteration hit by the cut",
     "algbw": "algorithm bandwidth",
     "busbw": "bus bandwidth",
+    "iteration": "time of an iteration",
+    "iteration_cut": "iteration hit by the failure",
+    "tokens_per_s": "tokens per second",
+    "exposed_share": "share of exposed communication",
+    "stopped": "time at a standstill",
+    "work_factor": "iterations for the same work",
+    "failure_induced": "time lost until the repair",
+    "ratio": "ratio to healthy",
 }
 
 

@@ -5,11 +5,15 @@ from collections.abc import Mapping, Sequence
 from r2cc_simai.results.report import labels, units
 from r2cc_simai.results.report.document import Block, Cell, Section, Table, Text, columns
 from r2cc_simai.results.table import Row
-from r2cc_simai.results.tolerance import Check, check
+from r2cc_simai.results.tolerance import H100_TRAINING, LAB, Check, check
 
 SLOWEST = 10
+LONGEST = 100
+"""Characters of a case's name in the table of wall times."""
 KINDS = ("512 MiB and more", "16 to 256 MiB", "smaller sizes", "the iteration hit by a cut", "bytes per NIC")
 """Kinds of measured values, in the order in which the findings name them."""
+MEASURED, OVER_X, TRAINED = "measured values", "the published overhead over X", "the published training overheads"
+"""What simulated values are compared with."""
 
 
 def overview(rows: Sequence[Row]) -> Section:
@@ -20,8 +24,8 @@ def overview(rows: Sequence[Row]) -> Section:
         (
             Text(
                 "A NIC, cable or port of a GPU cluster fails while a job runs. How much slower do "
-                "collectives get under each fault-tolerance strategy, how near is that to the best that "
-                "any algorithm could do, and does the simulator that says so agree with measurements?"
+                "collectives and training get under each fault-tolerance strategy, how near is that to the "
+                "best that any algorithm could do, and does the simulator that says so agree with measurements?"
             ),
             Text(_extent(rows)),
         ),
@@ -38,7 +42,8 @@ def accuracy(rows: Sequence[Row]) -> Section | None:
         by_scenario.setdefault((item.row.scenario, item.row.backend), []).append(item)
     titles = columns("<scenario", "<backend", "compared", "within tolerance", "largest deviation", "<where")
     table = Table("Simulated against measured and published values", titles, tuple(map(_score, by_scenario.values())))
-    return Section("accuracy", "Is the simulation right?", (table,), tuple(_findings(checks)))
+    others = [c for c in checks if not c.row.scenario.startswith(LAB)]  # an emulated cluster has a finding of its own
+    return Section("accuracy", "Is the simulation right?", (table,), tuple(_findings(others)))
 
 
 def reading(rows: Sequence[Row], timings: Mapping[str, float] | None) -> Section:
@@ -47,7 +52,8 @@ def reading(rows: Sequence[Row], timings: Mapping[str, float] | None) -> Section
         Text(
             "Overhead compares with `ideal`, NCCL's choice on the healthy cluster; the gap compares with "
             "`bound`, the lower bound in the failed state. `time` is the steady time of an iteration, "
-            "`time_first` includes one-off costs, `time_cut` is the iteration that a failure hits. Sizes "
+            "`time_first` includes one-off costs, `time_cut` is the iteration that a failure hits; of "
+            "training `iteration`, `iteration_cut`, and `tokens_per_s`, whose overhead counts dropped ranks. Sizes "
             "are binary (1 GiB = 2³⁰ B), bandwidths decimal (1 GB/s = 10⁹ B/s). Exact values are in "
             "`results.csv` and `results.parquet`."
         )
@@ -84,7 +90,7 @@ def _score(checks: Sequence[Check]) -> tuple[Cell, ...]:
     inside = sum(c.ok for c in checks)
     row = worst.row
     where = (
-        units.size(row.bytes),
+        *([units.size(row.bytes)] if row.bytes else []),
         row.cluster,
         labels.strategy_name(row.strategy),
         labels.metric_name(row.metric),
@@ -102,10 +108,10 @@ def _score(checks: Sequence[Check]) -> tuple[Cell, ...]:
 def _findings(checks: Sequence[Check]) -> list[str]:
     """Return how many values lie within tolerance, and the largest deviation of each kind of value."""
     texts = []
-    for unit, versus in (("%", "measured values"), ("points", "the published overhead over X")):
+    for versus in (MEASURED, OVER_X, TRAINED):
         kinds: dict[str, list[Check]] = {}
         for item in checks:
-            if item.unit == unit:
+            if _versus(item) == versus:
                 kinds.setdefault(_kind(item), []).append(item)
         kinds = {kind: kinds[kind] for kind in sorted(kinds, key=_rank)}
         own = [item for items in kinds.values() for item in items]
@@ -119,9 +125,17 @@ def _findings(checks: Sequence[Check]) -> list[str]:
     return texts
 
 
+def _versus(item: Check) -> str:
+    if item.unit == "%":
+        return MEASURED
+    return TRAINED if item.row.scenario == H100_TRAINING else OVER_X
+
+
 def _kind(item: Check) -> str:
     """Return what a value is, as far as tolerances differ."""
     row = item.row
+    if row.scenario == H100_TRAINING:
+        return f"{labels.strategy_name(row.strategy)} under {row.pattern}"
     if item.unit == "points":
         return f"backend {row.backend}"
     if labels.counter(row.metric):
@@ -140,8 +154,12 @@ def _largest(kind: str, items: Sequence[Check]) -> str:
     return f"{kind} {units.error(worst.deviation, worst.unit)} (allowed ±{worst.tolerance:g})"
 
 
+def _short(case: str) -> str:
+    return case if len(case) <= LONGEST else f"{case[: LONGEST - 1]}…"
+
+
 def _timing_table(timings: Mapping[str, float]) -> Table:
     slowest = sorted(timings.items(), key=lambda item: (-item[1], item[0]))[:SLOWEST]
     lines = [(Cell(f"all {len(timings)} cases"), Cell(units.time(sum(timings.values()))))]
-    lines += [(Cell(case), Cell(units.time(seconds))) for case, seconds in slowest]
+    lines += [(Cell(_short(case)), Cell(units.time(seconds))) for case, seconds in slowest]
     return Table("Wall time of the simulation, slowest cases", columns("<case", "wall time"), tuple(lines))

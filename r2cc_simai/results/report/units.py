@@ -32,11 +32,16 @@ def time(seconds: float, fixed: bool = False) -> str:
     return f"{_digits(seconds * 1e6, fixed)} µs"
 
 
+def per_second(number: float, fixed: bool = False) -> str:
+    """Return a number of things per second: `314,618/s`, `12.5/s`."""
+    return f"{number:,.0f}/s" if abs(number) >= 1000.0 else f"{_digits(number, fixed)}/s"
+
+
 def value(number: float | None, unit: str, fixed: bool = True) -> str:
     """Return a value of the results table; a dash where there is none."""
     if number is None:
         return DASH
-    known = {"s": time, "B": size, "B/s": rate}
+    known = {"s": time, "B": size, "B/s": rate, "1/s": per_second}
     return known[unit](number, fixed) if unit in known else f"{_digits(number, fixed)} {unit}".rstrip()
 
 

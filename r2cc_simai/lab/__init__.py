@@ -1,0 +1,1 @@
+"""The emulated cluster: real bytes over real sockets between network namespaces."""

@@ -1,0 +1,1 @@
+"""Training through a failure: a small language model, data-parallel over the ranks of a lab."""
