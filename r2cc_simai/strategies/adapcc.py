@@ -72,8 +72,8 @@ class AdapCC(Strategy):
     def job_react(self, event: Aborted) -> Shrink:
         """Drops the ranks of the broken NIC, and of all others that are known to be down."""
         fraction = tuple(0.0 if n == event.nic else f for n, f in enumerate(event.view.fraction))
-        left = self.members(event.group, View(event.view.cluster, fraction))
-        return Shrink(tuple(rank for rank in event.group if rank not in set(left)), self.rebuild_s)
+        left = set(self.members(event.group, View(event.view.cluster, fraction)))
+        return Shrink(tuple(rank for rank in event.group if rank not in left), self.rebuild_s)
 
     def members(self, group: tuple[int, ...], view: View) -> tuple[int, ...]:
         """The ranks whose replica has no rank next to a dead NIC.

@@ -18,16 +18,14 @@ struct Shape {
     Pipeline pipeline;
 };
 
-// `schedule` has to outlive it. `copies` equal movements go on at the same time in other places, and ports are folded
-// (PortFold); `weight_scale` makes the weights of several collectives comparable.
+// `schedule` has to outlive it. `copies` equal movements go on at the same time in other places (PortFold).
 struct Movement {
-    Movement(const Cluster& cluster, const Schedule& plan, const Binding& binding, double equal = 1, double scale = 1);
+    Movement(const Cluster& cluster, const Schedule& plan, const Binding& binding, double equal = 1);
 
     const Schedule& schedule;
     Hops hops;
     std::vector<std::vector<std::int64_t>> hop_bytes;  // per pass and position of its route
     double copies;
-    double weight_scale;
 
     // Shapes of the passes as they were last computed, valid for that state of the ports only.
     struct Cached {
@@ -36,9 +34,6 @@ struct Movement {
     };
     mutable std::vector<Cached> shapes;
     mutable std::uint64_t alive_at = 0;  // the state of knowledge in which no connection was found on a dead NIC
-
-    // Weights whose mean over the passes is one: each pass then counts as one connection, whatever it carries.
-    static double scale_of_one(const Schedule& schedule);
 };
 
 }  // namespace simai

@@ -2,11 +2,13 @@
 
 namespace simai {
 
-Network::Network(const Cluster& cluster, const std::vector<NicEvent>& events, NetworkReact react, PortFold fold)
+Network::Network(const Cluster& cluster, const std::vector<NicEvent>& events, NetworkReact react, PortFold fold,
+                 Sharing sharing)
     : cluster_(cluster),
       events_(events),
       react_(std::move(react)),
       fold_(std::move(fold)),
+      sharing_(sharing),
       ports_(cluster),
       states_(cluster),
       solver_(ports_.count()) {
@@ -62,7 +64,7 @@ int Network::begin(const Movement& movement, int tag, double now_s, double delay
         flow.collective = id;
         flow.pass = static_cast<int>(i);
         flow.work = static_cast<double>(passes[i].bytes());
-        flow.weight = passes[i].weight > 0 ? passes[i].weight * movement.weight_scale : 1;
+        flow.weight = passes[i].weight > 0 ? passes[i].weight : 1;
     }
     is_dirty_.resize(flows_.size(), 0);
     live_.push_back(id);
@@ -324,11 +326,14 @@ void Network::solve_component(const std::vector<int>& component) {
             usage_[load.port] = 0;
         }
     }
+    const std::vector<double> weight = weights(component);
     std::vector<SolverFlow> view;
     view.reserve(component.size());
-    for (int id : component)
-        view.push_back({flows_[id].weight, flows_[id].pass < 0 ? kUnlimited : flows_[id].shape->pipeline.cap,
-                        &flows_[id].shape->loads});
+    for (std::size_t i = 0; i < component.size(); ++i) {
+        const Flow& flow = flows_[component[i]];
+        const double cap = flow.pass < 0 ? kUnlimited : flow.shape->pipeline.cap;
+        view.push_back({weight[i], cap, &flow.shape->loads});
+    }
     std::vector<double> rates;
     solver_.solve(view, capacity_, rates);
     for (std::size_t i = 0; i < component.size(); ++i) {
@@ -343,6 +348,26 @@ void Network::solve_component(const std::vector<int>& component) {
         ++port_version_[port];
         if (std::isfinite(dry)) push(now_ + dry, Kind::kPortDry, port, port_version_[port]);
     }
+}
+
+// Weights of the flows of a component as the solver sees them.
+std::vector<double> Network::weights(const std::vector<int>& component) {
+    std::vector<double> weight;
+    weight.reserve(component.size());
+    for (int id : component) weight.push_back(flows_[id].weight);
+    if (sharing_ == Sharing::kByWeight) return weight;
+    own_weight_.resize(collectives_.size());
+    for (int id : component) {
+        auto& [sum, count] = own_weight_[flows_[id].collective];
+        sum += flows_[id].weight;
+        ++count;
+    }
+    for (std::size_t i = 0; i < component.size(); ++i) {
+        const auto& [sum, count] = own_weight_[flows_[component[i]].collective];
+        weight[i] *= count / sum;
+    }
+    for (int id : component) own_weight_[flows_[id].collective] = {};
+    return weight;
 }
 
 // Predicts when the NIC's busier direction reaches the byte count that its next event waits for.

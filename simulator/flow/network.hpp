@@ -67,10 +67,14 @@ struct Collective {
 // What a strategy answers when connections of the collectives with a tag have broken.
 using NetworkReact = std::function<Reaction(const Broken&, int tag)>;
 
+// How collectives share a port. Within one, weights are its passes'. Between several the mean pass of each that runs
+// counts the same, as connections do; with kByWeight a pass of many bytes would push aside a message of few.
+enum class Sharing { kByWeight, kByConnection };
+
 class Network {
   public:
-    // `max_steps` bounds the solutions of the rates over its whole life.
-    Network(const Cluster& cluster, const std::vector<NicEvent>& events, NetworkReact react, PortFold fold = {});
+    Network(const Cluster& cluster, const std::vector<NicEvent>& events, NetworkReact react, PortFold fold = {},
+            Sharing sharing = Sharing::kByWeight);
 
     // Starts a movement at the present time, which must not be before that of the last step; returns its number.
     // The movement has to outlive it.
@@ -130,6 +134,7 @@ class Network {
     int dead_nic(const Hop& hop) const;
     void resolve();
     void solve_component(const std::vector<int>& flows);
+    std::vector<double> weights(const std::vector<int>& flows);
     void advance(int flow);
     void touch(int flow);
     void touch_port(int port);
@@ -153,6 +158,7 @@ class Network {
     const std::vector<NicEvent>& events_;
     const NetworkReact react_;
     const PortFold fold_;
+    const Sharing sharing_;
     Ports ports_;
     NicStates states_;
     MaxMinSolver solver_;
@@ -182,7 +188,8 @@ class Network {
     std::vector<std::uint64_t> trigger_version_;
     std::vector<int> dirty_;
     std::vector<char> is_dirty_, port_seen_;
-    std::vector<int> load_slot_;  // per port: where a shape in the making has it, -1 in between
+    std::vector<std::pair<double, int>> own_weight_;  // per collective: sum and number of weights, empty in between
+    std::vector<int> load_slot_;                      // per port: where a shape in the making has it, -1 in between
 };
 
 }  // namespace simai

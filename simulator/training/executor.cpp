@@ -12,7 +12,7 @@ Executor::Executor(const Cluster& cluster, const Job& job, const std::vector<Nic
       events_(events),
       planner_(std::move(planner)),
       limits_(limits),
-      network_(cluster, events_, std::move(react), job.fold) {}
+      network_(cluster, events_, std::move(react), job.fold, Sharing::kByConnection) {}
 
 JobOutcome Executor::run() {
     set_up();
@@ -218,9 +218,7 @@ Executor::Plan& Executor::plan(const PlanRequest& request, double copies) {
     Plan& chosen = entry->second;
     if (!fresh) return chosen;
     chosen.answer = planner_(request);
-    const Schedule& schedule = *chosen.answer.schedule;
-    chosen.movement = std::make_unique<Movement>(cluster_, schedule, *chosen.answer.binding, copies,
-                                                 Movement::scale_of_one(schedule));
+    chosen.movement = std::make_unique<Movement>(cluster_, *chosen.answer.schedule, *chosen.answer.binding, copies);
     return chosen;
 }
 
