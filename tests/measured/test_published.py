@@ -20,6 +20,7 @@ EXPECTED = {
     "reliability": 26,
     "table1": 9,
     "table4": 4,
+    "training_scale": 5,
 }
 
 
