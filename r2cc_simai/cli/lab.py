@@ -119,8 +119,8 @@ def _print(found: "LabComparison") -> None:
 
     fit = found.calibration
     typer.echo(
-        f"calibrated from the healthy run: base latency {fit.base_s * 1e3:.2f} ms, "
-        f"headers {fit.header_bytes[0]:g} -> {fit.header_bytes[1]:.1f} bytes a packet\n"
+        f"calibrated from the healthy run: {fit.step_s * 1e6:.0f} us a step, {fit.base_s * 1e3:.2f} ms a collective "
+        f"beside steps and bytes, {fit.header_bytes:.1f} bytes around the payload of a packet\n"
     )
     columns = ("failure", "strategy", "metric", "measured", "spread", "simulated", "error (%)", "tolerance (%)", "ok")
     times = [side for side in found.sides if side.row.unit != "B"]

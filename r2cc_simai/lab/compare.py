@@ -1,9 +1,11 @@
 """The lab beside the simulation of the same: `chunk`, calibrated from the healthy lab run alone.
 
-Two numbers are calibrated, none of them per strategy: a base latency, so that the healthy collective takes as long as
-it was measured to take, and the header bytes per packet, so that a healthy NIC counts what it was measured to count
-(acknowledgements included). The rate needs none: the kernel's token bucket keeps it. When a cut came is taken from the
-lab, too: its script says at which byte, the simulation is told the time. Everything else follows from the lab file.
+Three numbers are calibrated, none of them per strategy: the latency of a step, so that a healthy collective of a buffer
+so small that only its steps count takes as long as it was measured to take; then what a healthy collective of the lab's
+buffer takes beside that (`base`); and the bytes around a packet's payload, so that a healthy NIC counts what it was
+measured to count (acknowledgements included). The rate needs none: the kernel's token bucket keeps it. When a cut came
+is taken from the lab, too: its script says at which byte, the simulation is told the time. Everything else follows from
+the lab file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,17 +26,17 @@ from r2cc_simai.runners.rows import CUT, Simulated, job_rows, simulate
 RATIO = "ratio"
 """Metric: time over the healthy time."""
 
-BASE_LATENCY = "base_latency_us"
+FAR_STEP_S = 0.001  # a latency of a step, the other end of the line
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The two numbers: the base latency in seconds, the header bytes per packet by the lab file and calibrated; and the
-    cluster that has them."""
+    """The three numbers: seconds of a step and of a collective beside its steps and bytes, and bytes around the payload
+    of a packet."""
 
+    step_s: float
     base_s: float
-    header_bytes: tuple[float, float]
-    cluster: Cluster
+    header_bytes: float
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ class LabComparison:
         """The calibrated numbers have no measured value."""
         like, fit = self.sides[0].row, self.calibration
         for metric, unit, value in (
-            ("calibrated_base_latency", "s", fit.base_s),
-            ("calibrated_header", "B", fit.header_bytes[1]),
+            ("calibrated_step", "s", fit.step_s),
+            ("calibrated_base", "s", fit.base_s),
+            ("calibrated_header", "B", fit.header_bytes),
         ):
             yield make_row(
                 scenario=like.scenario,
@@ -105,65 +108,89 @@ def compare_lab(name: str, spec: LabSpec, rows: Sequence[Row]) -> LabComparison:
     Raises:
         InputError: the healthy lab was not measured.
     """
-    measured = _Measured(rows)
-    healthy = cases_of(spec)[0]
-    if not measured.has(healthy):
+    measured = _Measured(spec, rows)
+    healthy, small, *others = cases_of(spec)
+    if not (measured.has(healthy) and measured.has(small)):
         raise InputError(f"lab {name}: no healthy iteration among its rows; nothing to calibrate with")
-    calibration = calibrate(spec, spec.cluster(name), measured, healthy)
-    comparer = _Comparer(spec, calibration.cluster, measured, healthy)
-    sides = [side for case in cases_of(spec) if measured.has(case) for side in comparer.sides(case)]
+    calibration = _Calibrator(spec, name, measured).found()
+    comparer = _Comparer(spec, with_calibrated(spec.cluster(name), calibration), measured, healthy)
+    sides = [side for case in (healthy, *others) if measured.has(case) for side in comparer.sides(case)]
     return LabComparison(name, calibration, tuple(sides))
 
 
 class _Measured:
     """The measured values of a lab, by case, kind (`/cut` or nothing) and metric."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._values: dict[tuple[str, str, str, str], list[Row]] = {}
+    def __init__(self, spec: LabSpec, rows: Sequence[Row]) -> None:
+        self._bytes = spec.bytes
+        self._values: dict[tuple[str, str, int, str, str], list[Row]] = {}
         for row in rows:
             if row.measured is not None:
                 kind = CUT if row.scenario.endswith(CUT) else ""
-                self._values.setdefault((row.strategy, row.pattern, kind, row.metric), []).append(row)
+                self._values.setdefault((row.strategy, row.pattern, row.bytes, kind, row.metric), []).append(row)
 
     def has(self, case: LabCase) -> bool:
         """Whether there is anything of a case."""
-        return any(key[:2] == _key(case) for key in self._values)
+        return any(key[:3] == self._key(case) for key in self._values)
 
     def values(self, case: LabCase, metric: str, kind: str = "") -> list[float]:
         """One value a repetition; none where it was not measured."""
-        found = self._values.get((*_key(case), kind, metric), [])
+        found = self._values.get((*self._key(case), kind, metric), [])
         return [row.measured for row in found if row.measured is not None]
 
     def source(self, case: LabCase) -> str:
         """The raw file and the machine, without the repetition."""
-        first = next(rows[0] for key, rows in self._values.items() if key[:2] == _key(case))
+        first = next(rows[0] for key, rows in self._values.items() if key[:3] == self._key(case))
         raw, _, machine = first.source.partition(";")
         return f"{raw.partition(' repetition')[0]};{machine}"
 
-
-def _key(case: LabCase) -> tuple[str, str]:
-    return case.strategy, case.pattern
-
-
-def calibrate(spec: LabSpec, cluster: Cluster, measured: _Measured, healthy: LabCase) -> Calibration:
-    """The lab's cluster with the base latency and the headers that the healthy run shows."""
-    nic = cluster.spec.server.nics[0]
-    nominal = _steady(cluster, healthy, spec)
-    payload = float(nominal.bytes.rx_payload.sum())
-    counted = sum(median(measured.values(healthy, f"rx_bytes[{one.full_name}]")) for one in cluster.nics)
-    header = (counted / payload - 1) * nic.mtu_bytes
-    at_once = _steady(with_calibrated(cluster, 0.0, header), healthy, spec).time_s
-    base_s = max(0.0, median(measured.values(healthy, "time")) - at_once)
-    return Calibration(base_s, (nic.header_bytes, header), with_calibrated(cluster, base_s, header))
+    def _key(self, case: LabCase) -> tuple[str, str, int]:
+        return case.strategy, case.pattern, case.bytes or self._bytes
 
 
-def with_calibrated(cluster: Cluster, base_s: float, header_bytes: float) -> Cluster:
-    """The cluster with other values of the two numbers: seconds from the start of a collective until bytes move, and
-    bytes around the payload of each packet."""
+class _Calibrator:
+    """Finds the three numbers from what the healthy lab took and counted."""
+
+    def __init__(self, spec: LabSpec, name: str, measured: _Measured) -> None:
+        self._spec = spec
+        self._cluster = spec.cluster(name)
+        self._measured = measured
+        self._healthy, self._small = cases_of(spec)[:2]
+
+    def found(self) -> Calibration:
+        """The latency of a step first, which the others build on."""
+        header = self._header()
+        step_s = self._step(header)
+        at_once = self._simulated(self._healthy, Calibration(step_s, 0.0, header)).time_s
+        return Calibration(step_s, max(0.0, self._time(self._healthy) - at_once), header)
+
+    def _header(self) -> float:
+        nic = self._cluster.spec.server.nics[0]
+        payload = float(self._simulated(self._healthy, Calibration(0.0, 0.0, nic.header_bytes)).bytes.rx_payload.sum())
+        ports = [f"rx_bytes[{one.full_name}]" for one in self._cluster.nics]
+        counted = sum(median(self._measured.values(self._healthy, port)) for port in ports)
+        return (counted / payload - 1) * nic.mtu_bytes
+
+    def _step(self, header: float) -> float:
+        """The small collective's time is a line over the latency of a step: two points give it."""
+        low, high = (
+            self._simulated(self._small, Calibration(step_s, 0.0, header)).time_s for step_s in (0.0, FAR_STEP_S)
+        )
+        return max(0.0, (self._time(self._small) - low) / (high - low) * FAR_STEP_S)
+
+    def _time(self, case: LabCase) -> float:
+        return median(self._measured.values(case, "time"))
+
+    def _simulated(self, case: LabCase, calibration: Calibration) -> Iteration:
+        return _steady(with_calibrated(self._cluster, calibration), case, self._spec)
+
+
+def with_calibrated(cluster: Cluster, calibration: Calibration) -> Cluster:
+    """The cluster with other values of the three numbers."""
     spec = cluster.spec
-    nics = [nic.model_copy(update={"header_bytes": header_bytes}) for nic in spec.server.nics]
-    server = spec.server.model_copy(update={"nics": nics})
-    transport = spec.transport.model_copy(update={BASE_LATENCY: base_s * 1e6})
+    nics = [nic.model_copy(update={"header_bytes": calibration.header_bytes}) for nic in spec.server.nics]
+    times = {"base_latency_us": calibration.base_s * 1e6, "step_latency_us": calibration.step_s * 1e6}
+    server, transport = spec.server.model_copy(update={"nics": nics}), spec.transport.model_copy(update=times)
     return Cluster(cluster.name, spec.model_copy(update={"server": server, "transport": transport}))
 
 
@@ -176,12 +203,12 @@ def _steady(cluster: Cluster, healthy: LabCase, spec: LabSpec) -> Iteration:
 def _run(cluster: Cluster, case: LabCase, spec: LabSpec, timeline: Timeline) -> Simulated:
     # Enough iterations for a script to end in; those after it are all alike.
     ends = max((event.time_s for event in timeline.events), default=0.0)
-    iterations = 2 + int(ends / simulated_floor_s(cluster, spec))
-    job = Job(spec.bytes, spec.collective, iterations, 1, backend=Backend.CHUNK)
+    iterations = 2 + int(ends / _least_s(cluster, spec))
+    job = Job(case.bytes or spec.bytes, spec.collective, iterations, 1, backend=Backend.CHUNK)
     return simulate(cluster, case.parsed_strategy(), timeline, job)
 
 
-def simulated_floor_s(cluster: Cluster, spec: LabSpec) -> float:
+def _least_s(cluster: Cluster, spec: LabSpec) -> float:
     """A time in seconds that no collective of the lab falls below: half of the buffer through a server's NICs."""
     rate = min(sum(cluster.nics[n].payload_rate for n in server.nics) for server in cluster.servers)
     return max(1e-3, spec.bytes / 2 / rate)
@@ -220,7 +247,7 @@ class _Comparer:
             for position in range(len(cuts))
             if (times := self._measured.values(case, f"cut_at[{position}]", CUT))
         }
-        timeline = timeline_of(cuts, began, _key(case)[1])
+        timeline = timeline_of(cuts, began, case.pattern)
         return _run(self._cluster, case, self._spec, timeline)
 
     def _ratio(self, case: LabCase, row: Row, values: Sequence[float]) -> Side:

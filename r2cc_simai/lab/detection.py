@@ -21,7 +21,8 @@ from r2cc_simai.lab.transport import bind_to
 from r2cc_simai.lab.units import NicPair
 from r2cc_simai.lab.work import Endpoint
 
-PROBES = 3  # sent one after another within the limit
+PROBES = 3  # sent one after another
+TIMEOUTS = 2  # of the acknowledgements, until silence is an answer
 
 _NETLINK_LINK_GROUP = 1
 _NEW_LINK = 16
@@ -124,7 +125,7 @@ class Prober:
             if server not in servers and endpoint.rails[nic] == endpoint.rails[pair[0]] and nic not in down
         ]
         self._count += 1
-        self._questions[self._count] = _Question(pair, [pair[1], *others], now + endpoint.ack_timeout_s, now)
+        self._questions[self._count] = _Question(pair, [pair[1], *others], now + TIMEOUTS * endpoint.ack_timeout_s, now)
         self.tick(now)
 
     def tick(self, now: float) -> None:

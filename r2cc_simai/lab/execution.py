@@ -69,11 +69,11 @@ class Execution:
         self._ended = False
 
     def _by_operation(self) -> list[Callable[[], None]]:
-        advance: list[Callable[[], None]] = [lambda: None] * len(self._operations.units.lo)
+        wake: list[Callable[[], None]] = [lambda: None] * len(self._operations.units.lo)
         for stream in (*self._sends, *self._receives):
-            for op in stream.units.ops:
-                advance[op] = stream.advance
-        return advance
+            for unit, op in enumerate(stream.units.ops):
+                wake[op] = partial(stream.wake, unit)
+        return wake
 
     @property
     def running(self) -> bool:
@@ -94,8 +94,6 @@ class Execution:
         self._context.running = True
         self._start_s = self._operations.progress_s = time.monotonic()
         self._cpu_s = time.process_time()
-        for receive in self._receives:
-            receive.advance()
         for send in self._sends:
             send.start()
 
@@ -122,13 +120,13 @@ class Execution:
             self._end()
             self.close()
 
-    def tick(self, now: float) -> None:
-        """Signs of life, and what is overdue."""
+    def tick(self, now: float, late: float) -> None:
+        """Signs of life, and what is overdue; the tick comes `late` seconds after it was due."""
         for receive in self._receives:
             receive.say_alive()
         for send in self._sends:
             if self._context.running:
-                send.check(now)
+                send.check(now, late)
         if self._context.running and now - self._operations.progress_s > self._endpoint.stall_timeout_s:
             self.fail(f"no progress for {self._endpoint.stall_timeout_s:g} s; waits for {self._who_waits()}")
 

@@ -7,7 +7,7 @@ from r2cc_simai.lab.units import RankUnits
 
 
 class Operations:
-    """The state of one iteration on one rank. `wake[op]` is called when operation `op` may run."""
+    """The state of one iteration on one rank. `wake[op]` is called once, when operation `op` may run."""
 
     def __init__(self, units: RankUnits) -> None:
         self.units = units
@@ -50,6 +50,6 @@ class Operations:
                     self._open(then)
 
     def _open(self, number: int) -> None:
-        for op in self._of_pass[number]:
-            if not self._waits[op]:
-                self.wake[op]()
+        # Listed first: what is woken may set others of the pass free, and each is woken once.
+        for op in [op for op in self._of_pass[number] if not self._waits[op]]:
+            self.wake[op]()

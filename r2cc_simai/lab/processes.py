@@ -6,6 +6,8 @@ The ranks are children of the thread that makes them and die with it, whatever e
 import contextlib
 import os
 import signal
+import socket
+import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import Pipe
@@ -21,19 +23,24 @@ from r2cc_simai.lab.world import World
 R = TypeVar("R")
 Worker = Callable[[Endpoint, Connection], None]
 
-PRIORITY = -10  # of the runner and its ranks, as `nice` counts: other work on the machine disturbs them less
+REAL_TIME_PRIORITY = 5  # of the runner and its ranks, so that other work on the machine does not disturb them
+MESSAGE_LIMIT_S = 10  # for one message to a rank or from it to pass
 STOP_LIMIT_S = 2.0  # from Stop until a rank that still lives is killed
 
 
 @contextlib.contextmanager
 def prioritised() -> Iterator[None]:
-    """The calling process, and those that it makes meanwhile, come before others."""
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    os.setpriority(os.PRIO_PROCESS, 0, min(before, PRIORITY))
+    """The calling process, and those that it makes meanwhile, come before all others, as far as the machine allows."""
+    before, own = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REAL_TIME_PRIORITY))
+    except PermissionError:
+        yield
+        return
     try:
         yield
     finally:
-        os.setpriority(os.PRIO_PROCESS, 0, before)
+        os.sched_setscheduler(0, before, own)
 
 
 class Agenda(Protocol):
@@ -101,8 +108,9 @@ class Ranks:
 
     def close(self) -> None:
         """Ends all processes: those that do not stop by themselves in time are killed."""
-        with contextlib.suppress(OSError):
-            self.send(Stop())
+        for control in self._controls:
+            with contextlib.suppress(OSError):
+                control.send(Stop())
         limit = time.monotonic() + STOP_LIMIT_S
         for pid in self.pids:
             while os.waitpid(pid, os.WNOHANG)[0] == 0:
@@ -116,9 +124,17 @@ class Ranks:
         self.pids, self._controls = [], []
 
     def send(self, command: Command) -> None:
-        """Sends a command to all ranks."""
-        for control in self._controls:
-            control.send(command)
+        """Sends a command to all ranks.
+
+        Raises:
+            PartitionedError: a rank has ended, or takes no commands.
+        """
+        for rank, control in enumerate(self._controls):
+            try:
+                control.send(command)
+            except OSError as error:
+                what = "takes no commands" if isinstance(error, BlockingIOError) else "has ended"
+                raise PartitionedError(f"lab: rank {rank} (server{self._endpoints[rank].server}) {what}") from None
 
     def gather(self, kind: type[R], what: str, limit_s: float, agenda: Agenda | None = None) -> list[R]:
         """The answer of this kind from every rank, by rank. Notices that come meanwhile go to all ranks at once.
@@ -154,6 +170,7 @@ class Ranks:
 
     def _fork(self, endpoint: Endpoint) -> None:
         own, other = Pipe()
+        _limit(own)
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -179,3 +196,11 @@ class Ranks:
             traceback.print_exc()
         finally:
             os._exit(code)
+
+
+def _limit(control: Connection) -> None:
+    """Half of a message is waited for only so long, whether it is sent or received."""
+    limit = struct.pack("@ll", MESSAGE_LIMIT_S, 0)
+    with socket.socket(fileno=os.dup(control.fileno())) as end:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

@@ -91,13 +91,15 @@ class RankWorker:
         execution = self._execution
         if self._start_at is not None and now >= self._start_at:
             self._start_at = None
+            self._next_tick = now + self._tick_s
             if execution is not None:
                 execution.start()
         if now >= self._next_tick:
+            late = now - self._next_tick
             self._next_tick = now + self._tick_s
             self._prober.tick(now)
             if execution is not None and execution.running:
-                execution.tick(now)
+                execution.tick(now, late)
         if self._check is None and execution is not None and execution.just_ended():
             self._check = execution.results()
             self._check_at = now + QUIET_S

@@ -46,6 +46,7 @@ class CaseRecord:
     strategy: str
     failure: str
     pattern: str
+    bytes: int
     iterations: tuple[Iteration, ...]
     began_s: tuple[dict[int, float], ...]
     done: tuple[tuple[Done, ...], ...]
@@ -68,11 +69,15 @@ def false_alarms(notices: list[Notice], dead: frozenset[int]) -> int:
     return len({notice.nic for notice in notices if not notice.up} - dead)
 
 
+_SCHEDULING = {os.SCHED_FIFO: "real-time", os.SCHED_OTHER: "normal"}
+
+
 def environment() -> dict[str, str]:
-    """The machine and the versions of what measured on it."""
+    """The machine, the versions of what measured on it, and what else it was doing."""
     system = os.uname()
     found = {"host": socket.gethostname(), "kernel": f"{system.sysname} {system.release}", "machine": system.machine}
-    found |= {"cores": str(os.cpu_count()), "python": platform.python_version()}
+    found |= {"cores": str(os.cpu_count()), "load": f"{os.getloadavg()[0]:.1f}"}
+    found |= {"scheduling": _SCHEDULING.get(os.sched_getscheduler(0), "other"), "python": platform.python_version()}
     for package in ("r2cc-simai", "numpy", "pyroute2"):
         try:
             found[package] = version(package)

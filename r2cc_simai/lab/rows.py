@@ -64,7 +64,7 @@ class _Maker:
             pattern=self._record.pattern,
             strategy=self._record.strategy,
             backend=BACKEND,
-            bytes=self._spec.bytes,
+            bytes=self._record.bytes,
             metric=metric,
             unit=unit,
             simulated=None,

@@ -21,6 +21,7 @@ from r2cc_simai.lab.processes import Ranks, Worker, endpoints_of, prioritised, s
 from r2cc_simai.lab.record import CaseRecord, Iteration, Role, false_alarms, recoveries_of
 from r2cc_simai.lab.script import Script
 from r2cc_simai.lab.spec import LabCase, LabSpec
+from r2cc_simai.lab.turn import turn
 from r2cc_simai.lab.work import Collective, Learn, Load, Loaded, Prepare, Prepared, Ready, Result, Start
 from r2cc_simai.lab.world import World
 from r2cc_simai.strategies.base import Plan, Request, Strategy
@@ -37,10 +38,15 @@ def running_lab(spec: LabSpec, name: str, worker: Worker = serve_rank) -> "Itera
 
     Raises:
         MissingComponentError: the machine or the user may not make network namespaces.
-        PartitionedError: a rank does not come up in time.
+        PartitionedError: another lab on the machine does not end, or a rank does not come up in time.
     """
     cluster = spec.cluster(name)
-    with World(spec, cluster) as world, prioritised(), Ranks(world, endpoints_of(world), worker) as ranks:
+    with (
+        turn(spec.limits.turn_s),
+        World(spec, cluster) as world,
+        prioritised(),
+        Ranks(world, endpoints_of(world), worker) as ranks,
+    ):
         ranks.gather(Ready, "the ranks to listen", spec.limits.start_s)
         yield Lab(world, ranks)
 
@@ -71,6 +77,7 @@ class Lab:
             strategy=case.strategy,
             failure=case.failure,
             pattern=case.pattern,
+            bytes=case.bytes or self.spec.bytes,
             iterations=tuple(one for run in runs for one in run.iterations),
             began_s=tuple(run.began_s for run in runs),
             done=tuple(run.done for run in runs),
@@ -180,7 +187,7 @@ class CaseRun:
             return
         self._moved = False
         spec, self._known = self.lab.spec, known
-        request = Request(spec.collective, default_group(spec.collective, self._cluster), spec.bytes)
+        request = Request(spec.collective, default_group(spec.collective, self._cluster), self.case.bytes or spec.bytes)
         self._plan = self._strategy.plan(request, known)
         simulated = run_schedule(self._cluster, self._plan.schedule, self._plan.binding).elapsed_s
         longest = max((a.after_s + c.at_s for c in self.case.cuts(self._cluster) for a in c.actions), default=0.0)

@@ -62,8 +62,12 @@ class LabFailure(Strict):
 
 
 class Limits(Strict):
-    """How long the lab waits before it gives up, in seconds; a collective `factor` times as long as it should take."""
+    """How long the lab waits before it gives up, in seconds; a collective `factor` times as long as it should take.
 
+    `turn_s`: for another lab on the machine to end.
+    """
+
+    turn_s: Positive = 1800.0
     start_s: Positive = 20.0
     collective_s: Positive = 10.0
     factor: Positive = 5.0
@@ -94,11 +98,12 @@ class LabSpec(Strict):
     fabric: Literal["switch-per-rail", "one-switch"] = "switch-per-rail"
     mtu_bytes: Annotated[int, Field(ge=1280, le=9000)] = 9000
     burst_kib: Annotated[float, Field(ge=64, le=4096)] = 128.0
-    queue_kib: Annotated[float, Field(ge=256, le=65536)] = 1024.0
+    queue_kib: Annotated[float, Field(ge=256, le=65536)] = 8192.0
     unit_kib: Annotated[float, Field(ge=4, le=4096)] = 128.0
     ack_timeout_ms: Annotated[float, Field(ge=1, le=10_000)] = 200.0
     collective: str = "all_reduce"
     bytes: Annotated[int, Field(ge=4096, le=2**30)]
+    small_bytes: Annotated[int, Field(ge=256, le=65536)] = 4096
     datatype: Literal["float32", "float16", "int32"] = "float32"
     reduction: Literal["sum", "max", "avg"] = "sum"
     strategies: Annotated[list[str], Field(min_length=1)]
@@ -176,11 +181,15 @@ class LabSpec(Strict):
 
 @dataclass(frozen=True)
 class LabCase:
-    """A strategy under a failure pattern; `failure` is the pattern's name, "none" where nothing fails."""
+    """A strategy under a failure pattern; `failure` is the pattern's name, "none" where nothing fails.
+
+    `bytes`: of the buffer, where that is not the lab's.
+    """
 
     strategy: str
     failure: str
     script: tuple[str, ...]
+    bytes: int | None = None
 
     @property
     def key(self) -> str:
@@ -212,8 +221,10 @@ class LabCase:
 
 
 def cases_of(spec: LabSpec) -> list[LabCase]:
-    """The healthy lab first, which is what all others are compared with; then every failure with every strategy."""
-    return [LabCase(HEALTHY, "none", ())] + [
+    """The healthy lab first, which is what all others are compared with, also with a buffer so small that its time is
+    that of its steps; then every failure with every strategy."""
+    healthy = [LabCase(HEALTHY, "none", ()), LabCase(HEALTHY, "none, small buffer", (), spec.small_bytes)]
+    return healthy + [
         LabCase(strategy, failure.name, tuple(failure.script))
         for failure in spec.failures
         for strategy in failure.strategies or spec.strategies

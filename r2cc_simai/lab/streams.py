@@ -1,13 +1,16 @@
 """What both ends of a stream have in common; `lab.outgoing` and `lab.incoming` are the two.
 
-The sender keeps what is not acknowledged: a send has ended, and its bytes may be written to, with the acknowledgement.
-When a connection breaks the sender takes the next one that was made beforehand and asks there which unit is next; the
-receiver drops the part of a unit that has come, and the answer is the first unit that it has not reduced. (The sender's
-own last acknowledgement would be too early: what was reduced while its acknowledgement was lost would count twice.)
+Of the units that are ready the earliest goes first; what a later pass has ready fills the gaps. The sender keeps what
+is not acknowledged: a send has ended, and its bytes may be written to, with the acknowledgement.
 
-Life is known from what the receiver says: acknowledgements, or `ALIVE` while units trickle in or wait for others. A
-receiver whose process gets no CPU time says nothing; its kernel then still acknowledges what has come, which a dead
-path does not, and the sender waits longer.
+When a connection breaks the sender takes the next one that was made beforehand and asks there what the receiver has;
+the receiver drops the part of a unit that has come, and names the first unit that is missing and those after it that
+it has. (The sender's own acknowledgements would not do: what has come while its acknowledgement was lost would count
+twice.)
+
+Life is known from what the receiver says: acknowledgements, or `ALIVE` while a unit trickles in. A receiver whose
+process gets no CPU time says nothing; its kernel then still acknowledges what has come, which a dead path does not, and
+the sender waits longer.
 """
 
 from collections.abc import Callable
@@ -43,9 +46,7 @@ class Stream:
         self.units = units
         self.links = links
         self.link: Link | None = next(link for link in links if link is not None)
-        self.next = 0
         self._context = context
-        self._offset = 0
         self._ops = units.ops
         for link in links:
             if link is not None:
@@ -54,7 +55,7 @@ class Stream:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do."""
-        return self.next == len(self._ops)
+        raise NotImplementedError
 
     @property
     def current(self) -> int:
@@ -62,15 +63,15 @@ class Stream:
         return self.link.index if self.link else -1
 
     def load(self) -> None:
-        """The first unit is next; the connection stays the one that was current."""
-        self.next = self._offset = 0
+        """A new iteration; the connection stays the one that was current."""
+        raise NotImplementedError
 
     def on_event(self, link: Link, mask: int) -> None:
         """Something has come, or there is room to send."""
         raise NotImplementedError
 
-    def advance(self) -> None:
-        """Does what can be done now."""
+    def wake(self, unit: int) -> None:
+        """The rank's operation for a unit may run."""
         raise NotImplementedError
 
     def waits_for(self) -> str:

@@ -1,7 +1,7 @@
 """Connections: TCP bound to a pair of NICs, or a local socket inside a server, and the frames beside the data.
 
-Data carry no headers, both ends know which unit comes. What else is said are frames of 16 bytes: on the way back those
-of the receiver (`ACK`, `ALIVE`, `NEXT`, `MOVE`), on the way there one `RESUME` when a stream comes to a connection.
+A unit goes with its number before it. What else is said are frames of 16 bytes: on the way back those of the receiver
+(`ACK`, `ALIVE`, `HAVE`, `NEXT`, `MOVE`), on the way there one `RESUME` when a stream comes to a connection.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ SEND_BUFFER = 256 * 1024
 NOT_SENT_LOW = 16 * 1024
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
+UNIT_HEADER = struct.Struct("<Q")
 _FRAME = struct.Struct("<IIq")
 _TCP_INFO = struct.Struct("=8x16xI28xI")  # of struct tcp_info: segments under way, ms since the last acknowledgement
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -26,11 +27,12 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 class Kind(IntEnum):
     """What a frame says; its value in brackets."""
 
-    ACK = 1  # all units before this one are reduced (unit)
-    ALIVE = 2  # nothing new, but units come in or wait for others (unit)
-    RESUME = 3  # the stream comes to this connection; which unit is next? (0)
-    NEXT = 4  # this one (unit)
-    MOVE = 5  # the connection with this number is broken for me (number)
+    ACK = 1  # this unit has come (unit)
+    ALIVE = 2  # this one is coming (unit)
+    RESUME = 3  # the stream comes to this connection; what is there? (0)
+    HAVE = 4  # this unit, which comes after the first that is missing (unit)
+    NEXT = 5  # and all before this one, the first that is missing (unit)
+    MOVE = 6  # the connection with this number is broken for me (number)
 
 
 Frame = tuple[int, int, int]  # kind, iteration, value

@@ -1,14 +1,11 @@
 """A schedule and its binding as the ordered units of every stream of a rank.
 
-A stream is one lane of a hop: (channel, source, destination, NIC pair). Its units, pieces of at most `unit_bytes`,
-travel in the order of the schedule, so that neither side has to say which unit comes. Where a hop has several lanes its
-units are dealt one by one to the lane that has had the least for its share, the engine's rule; both ends so agree.
+A stream is one lane of a hop: (channel, source, destination, NIC pair). Its units, pieces of at most `unit_bytes`, are
+numbered in the order of the schedule. Where a hop has several lanes its units are dealt one by one to the lane that has
+had the least for its share, the engine's rule; both ends so agree.
 
 What a unit waits for on its rank: earlier operations on the same bytes, and `after`: passes that have to be complete.
 A rank knows of its own part of a pass alone, as NCCL knows its own kernels, and waits for that.
-
-Order: every operation waits only for operations that come before it in the order (pass, hop, send before receive,
-section, piece), its own stream's included. So streams that block at their heads cannot lock each other up.
 
 The bytes of a schedule are cut anywhere. An element belongs to a section if its last byte does, which keeps whatever
 sections have in common (they part and cover elements as they part and cover bytes).

@@ -109,6 +109,8 @@ class Wiring:
         ]
         for stream, made in zip(streams, links, strict=True):
             if not any(made):
+                for link in self._made.values():
+                    link.close()
                 raise TimeoutError(self._why_not(stream, len(made)))
         return links
 

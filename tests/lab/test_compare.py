@@ -1,7 +1,8 @@
 """The lab beside its simulation: what is calibrated, what is compared, and how errors are judged.
 
-Measured rows are made by the simulation itself on a cluster whose two calibrated numbers differ from the lab file's, so
-that the right answer is known: both numbers are found, and nothing is left of any error.
+Measured rows are made by the simulation itself on a cluster whose calibrated numbers differ from the lab file's, so
+that the right answer is known: all numbers are found, and nothing is left of any error. What a large collective takes
+beside its steps and bytes, a small one does not.
 """
 
 from collections.abc import Sequence
@@ -12,14 +13,14 @@ import pytest
 
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.errors import InputError
-from r2cc_simai.lab.compare import BASE_LATENCY, Side, compare_lab, with_calibrated
+from r2cc_simai.lab.compare import Calibration, Side, compare_lab, with_calibrated
 from r2cc_simai.lab.cuts import timeline_of
 from r2cc_simai.lab.spec import LabCase, LabSpec, cases_of
 from r2cc_simai.results import Row, make_row
 from r2cc_simai.runners.collective import Job
 from r2cc_simai.runners.rows import CUT, job_rows, simulate
 
-BASE_S, HEADER = 0.004, 80.0
+TRUE = Calibration(step_s=0.0003, base_s=0.004, header_bytes=80.0)
 BEGAN_S = 0.1
 SPEC = LabSpec(
     servers=3,
@@ -37,14 +38,15 @@ NAME = "made"
 
 def measured_by_simulation(repetitions: int = 1) -> list[Row]:
     """Rows as the lab writes them, of a lab that is exactly what `chunk` says of the shifted cluster."""
-    cluster = with_calibrated(SPEC.cluster(NAME), BASE_S, HEADER)
+    cluster = with_calibrated(SPEC.cluster(NAME), TRUE)
     rows: list[Row] = []
     for case in cases_of(SPEC):
         cuts = case.cuts(cluster)
         began = {position: BEGAN_S for position, cut in enumerate(cuts) if not cut.before}
         timeline = timeline_of(cuts, began, case.pattern)
-        job = Job(SPEC.bytes, SPEC.collective, 3, 1, backend=Backend.CHUNK)
-        simulated = job_rows(simulate(cluster, case.parsed_strategy(), timeline, job), f"lab-{NAME}")
+        job = Job(case.bytes or SPEC.bytes, SPEC.collective, 3, 1, backend=Backend.CHUNK)
+        where = cluster if case.bytes is None else with_calibrated(cluster, replace(TRUE, base_s=0.0))
+        simulated = job_rows(simulate(where, case.parsed_strategy(), timeline, job), f"lab-{NAME}")
         for repetition in range(repetitions):
             rows += [as_measured(row, repetition) for row in simulated]
             rows += [as_measured(began_row(case, position, t), repetition) for position, t in began.items()]
@@ -90,10 +92,11 @@ def of(sides: Sequence[Side], failure: str, strategy: str, metric: str) -> Side:
     return found
 
 
-def test_both_numbers_are_found_and_no_error_is_left() -> None:
+def test_all_numbers_are_found_and_no_error_is_left() -> None:
     found = compare_lab(NAME, SPEC, measured_by_simulation())
-    assert found.calibration.base_s == pytest.approx(BASE_S, rel=1e-3)
-    assert found.calibration.header_bytes == pytest.approx((66, HEADER), rel=1e-6)
+    assert found.calibration.step_s == pytest.approx(TRUE.step_s, rel=1e-3)
+    assert found.calibration.base_s == pytest.approx(TRUE.base_s, rel=1e-3)
+    assert found.calibration.header_bytes == pytest.approx(TRUE.header_bytes, rel=1e-6)
     assert found.ok
     assert max(abs(side.error_pct) for side in found.sides) < 0.05
 
@@ -103,7 +106,7 @@ def test_only_the_healthy_rows_move_the_calibration() -> None:
     rows = measured_by_simulation()
     slower = [row if row.pattern == "none" else replace(row, measured=2 * (row.measured or 0.0)) for row in rows]
     one, other = (compare_lab(NAME, SPEC, some) for some in (rows, slower))
-    assert one.calibration.base_s == other.calibration.base_s
+    assert one.calibration == other.calibration
     time = ("lost", "balance", "time")
     assert of(one.sides, *time).row.simulated == of(other.sides, *time).row.simulated
     assert of(other.sides, *time).error_pct == pytest.approx(-50, abs=0.1)
@@ -112,7 +115,7 @@ def test_only_the_healthy_rows_move_the_calibration() -> None:
 
 def test_every_case_has_times_ratios_and_bytes_of_every_nic() -> None:
     sides = compare_lab(NAME, SPEC, measured_by_simulation()).sides
-    for case in cases_of(SPEC):
+    for case in [case for case in cases_of(SPEC) if case.bytes is None]:
         own = {(side.row.scenario, side.row.metric) for side in sides if side.case == case}
         assert ("lab-made", "time") in own
         assert (("lab-made", "ratio") in own) is bool(case.script)
@@ -130,7 +133,7 @@ def test_ratio_is_time_over_the_healthy_time_on_either_side() -> None:
 
 def test_measured_is_the_median_and_its_spread_is_kept() -> None:
     rows = measured_by_simulation(repetitions=3)
-    times = [row for row in rows if row.metric == "time" and row.pattern == "none"]
+    times = [row for row in rows if (row.metric, row.pattern, row.bytes) == ("time", "none", SPEC.bytes)]
     odd = [replace(row, measured=(row.measured or 0) * f) for row, f in zip(times, (0.99, 1.0, 1.3), strict=True)]
     side = of(compare_lab(NAME, SPEC, [r for r in rows if r not in times] + odd).sides, "none", "ideal", "time")
     assert side.row.measured == times[0].measured
@@ -142,7 +145,7 @@ def test_acknowledgements_on_a_nic_that_carries_nothing_are_judged_by_what_it_ca
     """A NIC that only takes acknowledgements has no bytes in the simulation: 0 against 10 kB is no error of 100%."""
     rows = measured_by_simulation()
     dead = f"rx_bytes[{SPEC.cluster(NAME).nics[3].full_name}]"
-    healthy = next(row.measured for row in rows if row.metric == dead and row.pattern == "none")
+    healthy = next(row.measured for row in rows if (row.metric, row.pattern, row.bytes) == (dead, "none", SPEC.bytes))
     assert healthy
     some = [
         replace(row, measured=0.002 * healthy) if (row.metric, row.pattern) == (dead, "server1.nic1@0") else row
@@ -163,7 +166,3 @@ def test_without_healthy_rows_nothing_is_compared() -> None:
 def test_cases_that_were_not_measured_yet_are_left_out() -> None:
     healthy = [row for row in measured_by_simulation() if row.pattern == "none"]
     assert {side.case.failure for side in compare_lab(NAME, SPEC, healthy).sides} == {"none"}
-
-
-def test_the_name_of_the_calibrated_latency_is_a_key_of_the_cluster_file() -> None:
-    assert BASE_LATENCY in SPEC.cluster(NAME).spec.transport.model_dump()

@@ -131,6 +131,18 @@ def test_silent_cut_stops_all_and_leaves_both_links_up(healthy: World, pair: Pai
     assert healthy._sends(1)
 
 
+def test_reset_ends_the_connections_of_one_nic_with_an_error(healthy: World, pair: Pair) -> None:
+    """Both ends see an error, the link stays up, and a new connection works."""
+    other = Pair(healthy, 0)
+    assert healthy.end_connections(3) == 1  # server1.nic1
+    with pytest.raises(OSError, match="reset"):
+        pair.sender.recv(1)
+    assert healthy._sends(3)
+    assert other.arrives(1.0)
+    other.close()
+    assert healthy.end_connections(3) == 0
+
+
 @pytest.mark.parametrize("cut", ["set_link", "set_port"])
 def test_link_cut_takes_the_link_down(cut: str, healthy: World, pair: Pair) -> None:
     assert pair.arrives(1.0)

@@ -145,18 +145,17 @@ def test_a_cut_with_an_end_lengthens_the_iteration_that_it_hits() -> None:
     hit, after = record.iterations
     assert (hit.role, after.role) == ("cut", "after")
     assert hit.time_s > 0.3 + after.time_s
-    assert record.began_s[0][0] == pytest.approx(0.05, abs=0.02)
+    assert 0.05 <= record.began_s[0][0] < 0.1
     assert [done.action.kind for done in record.done[0]] == ["silent", "up"]
-    assert record.done[0][1].time_s - record.done[0][0].time_s == pytest.approx(0.3, abs=0.02)
+    assert 0.3 <= record.done[0][1].time_s - record.done[0][0].time_s + 0.005 < 0.4
 
 
 def test_a_cut_at_a_byte_count_comes_when_so_much_has_passed() -> None:
-    """Within what passes between two looks at the counter, and the burst and packets under way."""
+    """Not before, and within what passes between two looks at the counter; no sooner than the rate lets it."""
     record = run_one(spec_of(repetitions=3), ["server0.nic0=rate:0.5@bytes:1M"])
-    for done in record.done:
-        assert done[0].passed_bytes == pytest.approx(2**20, abs=80_000)
-    for began in record.began_s:
-        assert began[0] == pytest.approx((2**20 - 128 * 1024) / RATE, abs=0.02)
+    for done, began in zip(record.done, record.began_s, strict=True):
+        assert 2**20 <= done[0].passed_bytes < 2**20 + 150_000
+        assert began[0] > (2**20 - 128 * 1024 - 65536) / RATE
 
 
 def test_a_half_rate_that_is_there_before_doubles_the_time() -> None:
@@ -214,6 +213,14 @@ def test_a_rank_that_dies_is_named() -> None:
         run_one(spec_of(), [], dies)
 
 
+def test_a_rank_that_has_died_unnoticed_is_named_when_it_is_spoken_to() -> None:
+    with running_lab(spec_of(), "stream", idle(0.0)) as lab:
+        os.kill(lab.ranks.pids[1], signal.SIGKILL)
+        eventually(lambda: not alive(lab.ranks.pids[1]))
+        with pytest.raises(PartitionedError, match=r"rank 1 \(server1\) has ended"):
+            lab.run(LabCase("balance", "case", ()))
+
+
 def test_an_error_of_a_rank_ends_the_run_with_its_words() -> None:
     with pytest.raises(PartitionedError, match=r"balance \| case: no acknowledgement of unit 3"):
         run_one(spec_of(), [], idle(0.0, error="no acknowledgement of unit 3"))
@@ -230,10 +237,10 @@ def test_run_folder_holds_rows_with_machine_and_raw_file_and_is_resumed(tmp_path
     spec = spec_of(failures=[{"name": "lost", "script": ["server0.nic1@0"]}])
     told: list[str] = []
     rows = run_lab("stream", spec, tmp_path, lambda case, _rows: told.append(case.key), idle(0.01))
-    assert told == ["ideal | none", "balance | lost"]
+    assert told == ["ideal | none", "ideal | none, small buffer", "balance | lost"]
     times = [row for row in rows if row.metric == "time"]
     measured = [(row.strategy, row.pattern) for row in times]
-    assert measured == [("ideal", "none")] * 2 + [("balance", "server0.nic1@0")] * 2
+    assert measured == [("ideal", "none")] * 4 + [("balance", "server0.nic1@0")] * 2
     kernel = os.uname().release
     for row in times:
         raw, _, machine = row.source.partition(" repetition ")
@@ -242,7 +249,7 @@ def test_run_folder_holds_rows_with_machine_and_raw_file_and_is_resumed(tmp_path
         assert row.backend == "lab"
     assert lab_of_folder(tmp_path) == ("stream", spec)
     assert run_lab("stream", spec, tmp_path, lambda case, _rows: told.append(case.key), idle(60.0)) == rows
-    assert len(told) == 2
+    assert len(told) == 3
 
 
 def test_folder_without_a_lab_is_one_line(tmp_path: Path) -> None:
@@ -255,7 +262,7 @@ def test_wrong_elements_are_recorded_and_are_a_mismatch(tmp_path: Path) -> None:
         MismatchError, match=r"ideal, none: 10 wrong elements in raw/ideal\.none\.json repetition 1 of 2"
     ):
         run_lab("stream", spec_of(), tmp_path, worker=idle(0.0, error="5 wrong", wrong=5))
-    assert len(cases_of(lab_of_folder(tmp_path)[1])) == 1
+    assert len(cases_of(lab_of_folder(tmp_path)[1])) == 2
     assert (tmp_path / "results.csv").is_file()
 
 

@@ -99,7 +99,7 @@ def test_unknown_lab_names_those_that_ship() -> None:
 def test_all_nics_of_a_server_lost_is_a_partition() -> None:
     spec = LabSpec(**SMALL | {"failures": [{"name": "x", "script": ["server0@0"]}]})
     cluster = spec.cluster("own")
-    case = cases_of(spec)[1]
+    case = cases_of(spec)[-1]
     view = View(cluster, known_fractions(case.cuts(cluster), len(cluster.nics)))
     with pytest.raises(PartitionedError):
         case.parsed_strategy().plan(Request("all_reduce", default_group("all_reduce", cluster), spec.bytes), view)

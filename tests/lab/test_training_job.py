@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from r2cc_simai.cli.main import run
 from r2cc_simai.collectives.schedule import Schedule, ScheduleBuilder
 from r2cc_simai.errors import MismatchError
 from r2cc_simai.lab import incoming
@@ -25,6 +26,7 @@ from r2cc_simai.lab.training.experiment import require_sound, run_training
 from r2cc_simai.lab.training.history import History
 from r2cc_simai.lab.training.job import Job, judge, run_job, same_schedule
 from r2cc_simai.lab.training.settings import TrainingSpec, lab_of, load_training
+from r2cc_simai.results import Row, to_json
 
 NAME, SPEC, LAB = load_training("ci")
 FAILED_IN, STEPS = SPEC.failure.step, SPEC.steps
@@ -115,15 +117,21 @@ def test_schedules_are_equal_where_their_additions_are() -> None:
 # --- jobs with real bytes
 
 
-@needs_lab
-def test_through_a_failure(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
     """The whole file: the healthy job, hot repair and balance with the NIC cut at a byte count in step t."""
-    rows = run_training(NAME, SPEC, LAB, tmp_path)
+    folder = tmp_path_factory.mktemp("trained")
+    return folder, run_training(NAME, SPEC, LAB, folder)
+
+
+@needs_lab
+def test_through_a_failure(trained: tuple[Path, list[Row]]) -> None:
+    folder, rows = trained
     require_sound(rows)
     by_strategy = {s: {r.metric: r for r in rows if r.strategy == s} for s in ("ideal", *SPEC.strategies)}
     measured = {s: {m: row.measured or 0.0 for m, row in metrics.items()} for s, metrics in by_strategy.items()}
 
-    assert measured["ideal"]["loss[1]"] > 3.2 > 2.8 > measured["ideal"][f"loss[{STEPS}]"]
+    assert measured["ideal"]["loss[1]"] > 3.2 > 2.9 > measured["ideal"][f"loss[{STEPS}]"]
     repaired, balanced = measured["hot-repair"], measured["balance"]
     assert repaired["recoveries"] >= 1
     assert balanced["recoveries"] >= 1
@@ -137,16 +145,28 @@ def test_through_a_failure(tmp_path: Path) -> None:
         assert len(compared) == STEPS + 1
         assert all(row.measured == row.simulated for row in compared)
 
-    raw = json.loads((tmp_path / "raw" / "balance.in-step-6.json").read_text())
+    raw = json.loads((folder / "raw" / f"balance.in-step-{FAILED_IN}.json").read_text())
     assert raw["verdict"]["faults"] == []
     assert [one["action"]["kind"] for one in raw["done"]] == ["link-down"]
-    assert run_training(NAME, SPEC, LAB, tmp_path) == rows  # the folder has them
+
+
+@needs_lab
+def test_a_folder_that_has_the_jobs_is_printed_again(
+    trained: tuple[Path, list[Row]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, rows = trained
+    before = (folder / "rows.jsonl").read_bytes()
+    assert run(["lab", "train", NAME, "--out", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == to_json(rows)
+    assert run(["lab", "train", NAME, "--out", str(folder), "--no-report"]) == 0
+    assert "hot-repair" in capsys.readouterr().out
+    assert (folder / "rows.jsonl").read_bytes() == before
 
 
 @needs_lab
 def test_a_silent_cut_changes_no_bit_either() -> None:
     """Found by missing acknowledgements, not by a link event; units under way are sent again."""
-    spec = shorter(failure={"step": 2, "script": ["server1.nic1=silent@bytes:80K"]})
+    spec = shorter(failure={"step": 2, "script": ["server1.nic1=silent@bytes:60K"]})
     lab = lab_of(spec, "silent", "silent")
     job = run_job(spec, lab, "silent", LabCase("hot-repair", "silent", tuple(spec.failure.script)))
     assert job.recoveries >= 1

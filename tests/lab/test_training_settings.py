@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from r2cc_simai.errors import InputError
-from r2cc_simai.lab.spec import HEALTHY, cases_of
-from r2cc_simai.lab.training.settings import load_training, training_names
+from r2cc_simai.lab.spec import HEALTHY
+from r2cc_simai.lab.training.settings import jobs_of, load_training, training_names
 
 SMALL: dict[str, Any] = {
     "lab": "ci",
@@ -29,8 +29,8 @@ def written(folder: Path, **changes: Any) -> str:
 @pytest.mark.parametrize("name", ["ci", "r7525"])
 def test_shipped_files_are_complete(name: str) -> None:
     assert name in training_names()
-    _, spec, lab = load_training(name)
-    cases = cases_of(lab)
+    _, spec, _ = load_training(name)
+    cases = jobs_of(spec)
     assert [case.strategy for case in cases] == [HEALTHY, *spec.strategies]
     assert not cases[0].script
     assert all(case.script == tuple(spec.failure.script) for case in cases[1:])
@@ -44,10 +44,18 @@ def test_buffer_of_the_lab_is_that_of_all_gradients(tmp_path: Path) -> None:
     assert (lab.collective, lab.datatype, lab.reduction) == ("all_reduce", "float32", "sum")
 
 
+def test_a_lab_is_taken_with_changes(tmp_path: Path) -> None:
+    changes = {"burst_kib": 64, "nics": [{"count": 3, "rate_mbps": 20}]}
+    _, _, lab = load_training(written(tmp_path, lab_changes=changes))
+    assert (lab.burst_kib, lab.servers) == (64, 3)
+    assert [nic.rate for nic in lab.cluster("own").nics] == [20e6 / 8] * 9
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"lab": "nowhere"}, "no such lab"),
+        ({"lab_changes": {"burst_kb": 64}}, "burst_kb: unknown key; burst_kib was meant?"),
         ({"strategies": ["ideal"]}, "'ideal' is the job without a failure"),
         ({"strategies": ["none-such"]}, "none-such"),
         ({"failure": {"step": 4, "script": ["server1.nic1@0.1"]}}, "failure.step: 4 is not before the last of 4 steps"),

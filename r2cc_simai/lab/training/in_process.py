@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from r2cc_simai.collectives.schedule import Schedule
+from r2cc_simai.lab.training.blas import one_thread
 from r2cc_simai.lab.training.history import History, history_of
 from r2cc_simai.lab.training.layers import Array
 from r2cc_simai.lab.training.replica import Replica
-from r2cc_simai.lab.training.settings import ELEMENT_BYTES, TrainingSpec
+from r2cc_simai.lab.training.settings import TrainingSpec
 from r2cc_simai.lab.units import in_elements
-
-AllReduce = Callable[[list[Array]], None]
-"""Sums the buffers of all ranks, in place."""
 
 
 def execute(schedule: Schedule, buffers: Sequence[Array]) -> None:
@@ -44,13 +42,13 @@ def execute(schedule: Schedule, buffers: Sequence[Array]) -> None:
 
 def train(spec: TrainingSpec, ranks: int, schedule_of: Callable[[int], Schedule]) -> History:
     """Trains a job whose gradients are summed, in step t, by `schedule_of(t)`."""
-    replicas = [Replica(spec, rank, ranks) for rank in range(ranks)]
-    gradients: list[Array] = [np.empty(replica.size, dtype=np.float32) for replica in replicas]
-    assert gradients[0].itemsize == ELEMENT_BYTES
-    steps = []
-    for step in range(1, spec.steps + 1):
-        for replica, gradient in zip(replicas, gradients, strict=True):
-            replica.gradient(step, gradient)
-        execute(schedule_of(step), gradients)
-        steps.append([r.update(step, g) for r, g in zip(replicas, gradients, strict=True)])
+    with one_thread():  # as the ranks of a lab
+        replicas = [Replica(spec, rank, ranks) for rank in range(ranks)]
+        gradients: list[Array] = [np.empty(replica.size, dtype=np.float32) for replica in replicas]
+        steps = []
+        for step in range(1, spec.steps + 1):
+            for replica, gradient in zip(replicas, gradients, strict=True):
+                replica.gradient(step, gradient)
+            execute(schedule_of(step), gradients)
+            steps.append([r.update(step, g) for r, g in zip(replicas, gradients, strict=True)])
     return history_of(steps)

@@ -17,11 +17,11 @@ from r2cc_simai.errors import PartitionedError
 from r2cc_simai.lab.cuts import Done
 from r2cc_simai.lab.record import Iteration
 from r2cc_simai.lab.runner import CaseRun, running_lab
-from r2cc_simai.lab.spec import HEALTHY, LabCase, LabSpec, cases_of
+from r2cc_simai.lab.spec import HEALTHY, LabCase, LabSpec
 from r2cc_simai.lab.training.history import History, history_of
 from r2cc_simai.lab.training.in_process import train
 from r2cc_simai.lab.training.replica import Step
-from r2cc_simai.lab.training.settings import TrainingSpec
+from r2cc_simai.lab.training.settings import TrainingSpec, jobs_of
 from r2cc_simai.lab.training.worker import training_worker
 
 
@@ -65,16 +65,16 @@ def run_job(spec: TrainingSpec, lab_spec: LabSpec, name: str, case: LabCase) -> 
     """
     told: list[list[Step]] = []
     schedules: list[Schedule] = []
-    with running_lab(lab_spec, name, training_worker(spec)) as lab:
-        with lab.set_up(case, list(case.cuts(lab.cluster))) as run:
-            for step in range(1, spec.steps + 1):
-                _iterate(run, step, spec.failure.step if case.script else None)
-                schedules.append(run.plan.schedule)
-                told.append([cast(Step, result.told) for result in run.results])
-            if not run.script.finished:
-                raise PartitionedError(f"lab: {case.key}: not all of it has happened by the end of the job")
-            iterations, done = tuple(run.iterations), run.done
-        reference = train(spec, lab.cluster.n_ranks, lambda step: schedules[step - 1])
+    running = running_lab(lab_spec, name, training_worker(spec))
+    with running as lab, lab.set_up(case, list(case.cuts(lab.cluster))) as run:
+        for step in range(1, spec.steps + 1):
+            _iterate(run, step, spec.failure.step if case.script else None)
+            schedules.append(run.plan.schedule)
+            told.append([cast(Step, result.told) for result in run.results])
+        if not run.script.finished:
+            raise PartitionedError(f"lab: {case.key}: not all of it has happened by the end of the job")
+        iterations, done, ranks = tuple(run.iterations), run.done, lab.cluster.n_ranks
+    reference = train(spec, ranks, lambda step: schedules[step - 1])
     replanned = next((k for k, one in enumerate(schedules, 1) if not same_schedule(one, schedules[0])), None)
     notes = tuple(dict.fromkeys(one.note for one in iterations if one.note))
     return Job(case, history_of(told), reference, replanned, iterations, done, notes)
@@ -85,7 +85,7 @@ def run_jobs(
 ) -> list[Job]:
     """All jobs of a training file, the healthy one first; raises as `run_job`."""
     jobs = []
-    for case in cases_of(lab_spec):
+    for case in jobs_of(spec):
         jobs.append(run_job(spec, lab_spec, name, case))
         finished(jobs[-1])
     return jobs
@@ -126,12 +126,9 @@ def same_schedule(one: Schedule, other: Schedule) -> bool:
 
 def _iterate(run: CaseRun, step: int, failure: int | None) -> None:
     """One step. From the step of the failure on, the script is carried out until it has ended."""
+    run.replan()
     if failure is None or step < failure:
         run.iterate("steady", 0)
-    elif step == failure:
-        run.under_script = True
-        run.iterate("cut", 0)
-    else:
-        run.under_script = not run.script.finished
-        run.replan()
-        run.iterate("during" if run.under_script else "after", 0)
+        return
+    run.under_script = step == failure or not run.script.finished
+    run.iterate("cut" if step == failure else "during" if run.under_script else "after", 0)

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from r2cc_simai.config import Strict, read_yaml, validated
 from r2cc_simai.errors import InputError
-from r2cc_simai.lab.spec import HEALTHY, LabSpec, cases_of, checked_lab, load_lab
+from r2cc_simai.lab.spec import HEALTHY, LabCase, LabSpec, checked_lab, load_lab
 from r2cc_simai.paths import labs_dir
 
 if TYPE_CHECKING:
@@ -54,11 +54,13 @@ class TrainingSpec(Strict):
     """A training file.
 
     The job is trained once without a failure, and once under each strategy with it. `lab` is a lab preset or file; of
-    that the servers, NICs and limits are taken. Each rank trains on `sequences_per_rank` sequences a step.
+    that the servers, NICs and limits are taken, but for the keys in `lab_changes`. Each rank trains on
+    `sequences_per_rank` sequences a step.
     """
 
     description: str = ""
     lab: str
+    lab_changes: dict[str, Any] = Field(default_factory=dict)
     model: ModelSpec
     text: TextSpec = TextSpec()
     steps: Annotated[int, Field(ge=2, le=100_000)]
@@ -105,6 +107,12 @@ def load_training(name: str) -> tuple[str, TrainingSpec, LabSpec]:
     return path.stem, spec, lab_of(spec, path.stem, str(path))
 
 
+def jobs_of(spec: TrainingSpec) -> list[LabCase]:
+    """The job without a failure first, then each strategy with it."""
+    failure, script = f"in step {spec.failure.step}", tuple(spec.failure.script)
+    return [LabCase(HEALTHY, "none", ())] + [LabCase(strategy, failure, script) for strategy in spec.strategies]
+
+
 def lab_of(spec: TrainingSpec, name: str, source: str) -> LabSpec:
     """The lab on which a job is trained: one AllReduce of all gradients, the strategies and the failure of the job.
 
@@ -124,10 +132,13 @@ def lab_of(spec: TrainingSpec, name: str, source: str) -> LabSpec:
         "reduction": "sum",
         "bytes": spec.transformer(vocabulary).layout.size * ELEMENT_BYTES,
         "strategies": spec.strategies,
-        "failures": [{"name": f"in step {spec.failure.step}", "script": spec.failure.script}],
+        "failures": [],
     }
-    checked = checked_lab(name, lab.model_dump() | changes, source)
-    cluster = checked.cluster(name)
-    if any(cut.before for case in cases_of(checked) for cut in case.cuts(cluster)):
+    checked = checked_lab(name, lab.model_dump() | spec.lab_changes | changes, source)
+    try:
+        cuts = [cut for case in jobs_of(spec) for cut in case.cuts(checked.cluster(name))]
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    if any(cut.before for cut in cuts):
         raise InputError(f"{source}: failure.script: it has to come in the middle of a step; write a time above 0")
     return checked

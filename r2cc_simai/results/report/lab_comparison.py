@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 SLUG = "lab"
 CUT = "/cut"
 CALIBRATED = {
-    "calibrated_base_latency": "from the start of a collective until its first bytes move",
-    "calibrated_header": "bytes around the payload of a packet",
+    "calibrated_step": "for a step",
+    "calibrated_base": "for a collective beside its steps and bytes",
+    "calibrated_header": "around the payload of a packet",
 }
 """The metrics that say what was calibrated, and what each means."""
 TIMES = ("time", "time_cut")

@@ -7,6 +7,7 @@ one that comes in and the one that goes out. All others stall, since a ring does
 import os
 import random
 import signal
+import time
 
 import pytest
 
@@ -100,11 +101,27 @@ def test_connections_are_reset(ring, planned):
 
 def test_the_runner_says_that_a_nic_is_down(ring, planned):
     """The out-of-band notice: both ends move at once, although everything still passes."""
-    ring.prepare(planned(ring.cluster, "ideal", size=SIZE))
+    ring.prepare(planned(ring.cluster, "ideal", size=6 * SIZE))
     ring.switch.cut_at[4] = (PER_NIC // 2, lambda: ring.tell(Learn(4, False)))
     results = ring.iterate(0)
     assert errors_of(results) == RIGHT
     assert [(m.cause, 4 in m.old_nics) for m in recoveries_of(results)] == [("notice", True)] * 2
+
+
+def test_only_the_server_of_the_nic_knows(ring, planned):
+    """Rank 1 learns that its NIC 4 is down: it moves what it sends, and tells rank 0, which sends to it, over a backup.
+
+    The buffer is so large that nothing has ended by the time at which they know.
+    """
+    ring.prepare(planned(ring.cluster, "ideal", size=6 * SIZE))
+    ring.switch.cut_at[4] = (PER_NIC // 2, lambda: ring.controls[1].send(Learn(4, False)))
+    results = ring.iterate(0)
+    assert errors_of(results) == RIGHT
+    assert [(m.cause, m.src, 4 in m.old_nics) for m in recoveries_of(results)] == [
+        ("notice", 0, True),
+        ("notice", 1, True),
+    ]
+    assert all(m.detected_s - results[0].start_s < TIMEOUT_S for m in recoveries_of(results))
 
 
 def test_one_nic_and_then_its_backup(ring, planned):
@@ -154,7 +171,7 @@ def test_another_nic_breaks_under_a_plan_for_a_broken_one(strategy, loopback, cl
 
 def test_resuming_one_unit_early_is_caught(loopback, cluster_of, planned, monkeypatch):
     """The negative control: a receiver that wants a unit again which it has already added has it in its sum twice."""
-    complete, seen = Operations.complete, set()
+    first_missing, complete, seen = Incoming.first_missing, Operations.complete, set()
 
     def once(self, op):
         if op not in seen:
@@ -162,11 +179,12 @@ def test_resuming_one_unit_early_is_caught(loopback, cluster_of, planned, monkey
             complete(self, op)
 
     def one_early(self):
-        self.next -= 1
-        return self.next
+        self._come[first_missing(self) - 1] = 0
+        self._missing += 1
+        return first_missing(self)
 
     monkeypatch.setattr(Operations, "complete", once)
-    monkeypatch.setattr(Incoming, "wanted_next", one_early)
+    monkeypatch.setattr(Incoming, "first_missing", one_early)
     cluster = cluster_of(servers=3, nics=3, gpus=1, fabric=RAILS)
     ranks = loopback(cluster, switch=True, ack_timeout_s=TIMEOUT_S)  # forked, so the ranks have the wrong methods
     ranks.prepare(planned(cluster, "ideal", size=SIZE, unit_bytes=16_384))
@@ -175,6 +193,22 @@ def test_resuming_one_unit_early_is_caught(loopback, cluster_of, planned, monkey
     assert len(recoveries_of(results)) == 2
     assert sum(r.wrong_elements for r in results) > 0
     assert "in place of" in next(r.error for r in results if r.error)
+
+
+def test_a_rank_that_gets_no_cpu_time_is_not_a_broken_nic(loopback, cluster_of, planned):
+    """Rank 1 stands still for three timeouts in the middle: its kernel still acknowledges, and nothing moves."""
+    ranks = loopback(cluster_of(servers=3, nics=3, fabric=RAILS), ack_timeout_s=0.2)
+    ranks.prepare(planned(ranks.cluster, "ideal", size=90_000_000))
+    ranks.tell(Load(0))
+    ranks.gather_loaded()
+    ranks.tell(Start(time.monotonic()))
+    time.sleep(0.05)
+    os.kill(ranks.processes[1].pid, signal.SIGSTOP)
+    time.sleep(0.6)
+    os.kill(ranks.processes[1].pid, signal.SIGCONT)
+    results = ranks.gather(Result)
+    assert max(r.seconds for r in results) > 0.6
+    assert (errors_of(results), recoveries_of(results), ranks.notices) == (RIGHT, [], [])
 
 
 def test_a_rank_that_hangs(loopback, cluster_of, planned):
