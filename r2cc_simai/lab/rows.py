@@ -33,6 +33,7 @@ class _Maker:
         self._spec = spec
         self._cluster = cluster
         self._raw = raw
+        self._repetitions = 1 + max((one.repetition for one in record.iterations), default=0)
         self._machine = "; ".join(f"{key} {value}" for key, value in environment().items())
 
     def iteration(self, one: Iteration) -> Iterator[Row]:
@@ -69,5 +70,5 @@ class _Maker:
             unit=unit,
             simulated=None,
             measured=value,
-            source=f"{self._raw} repetition {repetition + 1} of {self._spec.repetitions}; {self._machine}",
+            source=f"{self._raw} repetition {repetition + 1} of {self._repetitions}; {self._machine}",
         )

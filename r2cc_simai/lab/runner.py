@@ -29,6 +29,7 @@ from r2cc_simai.strategies.base import Plan, Request, Strategy
 T = TypeVar("T", Prepared, Loaded, Result)
 
 LEAD_S = 0.03  # from the command to start until the start
+SMALL_TIMES = 5  # as many repetitions of a buffer so small that they cost nothing and spread more
 MOST_DURING = 50  # iterations until a script must have ended
 
 
@@ -89,7 +90,7 @@ class Lab:
             for _ in range(self.spec.warmup):
                 run.iterate("steady", 0)
             run.iterations.clear()
-            for repetition in range(self.spec.repetitions):
+            for repetition in range(self.spec.repetitions * (SMALL_TIMES if case.bytes else 1)):
                 run.replan()
                 run.iterate("steady", repetition)
         return run

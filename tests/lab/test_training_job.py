@@ -9,6 +9,7 @@ schedules.
 
 import json
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ import pytest
 
 from r2cc_simai.cli.main import run
 from r2cc_simai.collectives.schedule import Schedule, ScheduleBuilder
-from r2cc_simai.errors import MismatchError
-from r2cc_simai.lab import incoming
 from r2cc_simai.lab.cuts import Action, Done, Kind
 from r2cc_simai.lab.namespaces import why_not
 from r2cc_simai.lab.record import Iteration
+from r2cc_simai.lab.reduce import Elements, Reduction
 from r2cc_simai.lab.spec import LabCase
 from r2cc_simai.lab.training.experiment import require_sound, run_training
 from r2cc_simai.lab.training.history import History
@@ -174,16 +174,19 @@ def test_a_silent_cut_changes_no_bit_either() -> None:
 
 
 @needs_lab
-def test_resuming_one_unit_early_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: a unit that is added twice changes the sum, so that the job is not its reference."""
-    monkeypatch.setattr(incoming.Incoming, "wanted_next", lambda self: max(0, self.next - 1))
+def test_a_unit_that_is_added_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control. A rank of the ring adds (p - 1) sections on each of three channels in a step, 15 units: the
+    20th is one of step 2. All ranks get the same wrong sum, so that only the reference tells."""
+    into, calls = Reduction.into, count(1)
+
+    def twice(self: Reduction, own: Elements, incoming: Elements) -> None:
+        into(self, own, incoming)
+        if next(calls) == 20:
+            into(self, own, incoming)
+
+    monkeypatch.setattr(Reduction, "into", twice)  # the ranks are forked, so each has it
     spec = shorter()
-    lab = lab_of(spec, "early", "early").model_copy(update={"unit_kib": 4.0})
-    case = LabCase("hot-repair", "in step 2", tuple(spec.failure.script))
-    try:
-        job = run_job(spec, lab, "early", case)
-    except MismatchError as error:
-        assert "step 2: the ranks' parameters differ" in str(error)  # noqa: PT017
-    else:
-        assert job.history.same_parameters(job.reference) == 1
-        assert judge(job, job, 0.1).faults
+    lab = lab_of(spec, "twice", "twice")
+    job = run_job(spec, lab, "twice", LabCase("hot-repair", "in step 2", tuple(spec.failure.script)))
+    assert job.history.same_parameters(job.reference) == 1
+    assert "after step 2 it is not what its schedules give in one process" in judge(job, job, 0.1).faults
