@@ -14,7 +14,7 @@ from functools import partial
 
 from r2cc_simai.lab.units import NicPair
 
-SEND_BUFFER = 256 * 1024
+LOCAL_SEND_BUFFER = 1024 * 1024
 NOT_SENT_LOW = 16 * 1024
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -130,7 +130,7 @@ class Link:
         self.sock.close()
 
 
-def tcp_socket(address: str, port: int, device: str | None) -> socket.socket:
+def tcp_socket(address: str, port: int, device: str | None, send_buffer: int) -> socket.socket:
     """A TCP socket on a NIC: bound to its address, and to the device where there is one, so that no route matters.
 
     The congestion control is set, since the default differs between machines and decides how even the times are.
@@ -139,7 +139,7 @@ def tcp_socket(address: str, port: int, device: str | None) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bind_to(sock, address, port, device)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, NOT_SENT_LOW)
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
@@ -156,5 +156,5 @@ def bind_to(sock: socket.socket, address: str, port: int, device: str | None) ->
 def local_socket() -> socket.socket:
     """A socket for a hop inside a server."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * SEND_BUFFER)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LOCAL_SEND_BUFFER)
     return sock

@@ -46,7 +46,7 @@ class Listeners:
         port = endpoint.base_port + endpoint.rank
         for nic, server in endpoint.nic_servers.items():
             if server == endpoint.server:
-                self.sockets.append(tcp_socket(endpoint.addresses[nic], port, endpoint.devices.get(nic)))
+                self.sockets.append(nic_socket(endpoint, nic, port))
         inside = local_socket()
         inside.bind(local_name(endpoint, endpoint.rank))
         self.sockets.append(inside)
@@ -58,6 +58,11 @@ class Listeners:
         """Takes no more."""
         for sock in self.sockets:
             sock.close()
+
+
+def nic_socket(endpoint: Endpoint, nic: int, port: int) -> socket.socket:
+    """A TCP socket on one of the own server's NICs."""
+    return tcp_socket(endpoint.addresses[nic], port, endpoint.devices.get(nic), endpoint.send_buffer_bytes)
 
 
 def local_name(endpoint: Endpoint, rank: int) -> str:
@@ -146,7 +151,7 @@ class Wiring:
             if nics is None:
                 sock, where = local_socket(), local_name(endpoint, dst)
             else:
-                sock = tcp_socket(endpoint.addresses[nics[0]], 0, endpoint.devices.get(nics[0]))
+                sock = nic_socket(endpoint, nics[0], 0)
                 where = endpoint.addresses[nics[1]], endpoint.base_port + dst
             sock.setblocking(False)
             code = sock.connect_ex(where)

@@ -64,6 +64,9 @@ class Endpoint:
     server; it must be unique on the machine (it names nothing on disk). `backups`: per NIC, in order of preference.
     A pair of NICs on different rails is used only where `rails_connected`.
 
+    `send_buffer_bytes` of each connection: what it keeps under way, about 5 ms of a NIC's rate. More makes units that
+    others wait for queue behind those of other streams; less leaves a NIC idle until its rank gets CPU time.
+
     A connection is given up when nothing is heard of its receiver for `ack_timeout_s` while units are under way: at
     least four times the time of a unit on a NIC that all its streams share. `kernel_counts`: while the receiver's
     kernel still acknowledges its process is only slow, and gets more time; false where a proxy's kernel would answer. A
@@ -80,6 +83,7 @@ class Endpoint:
     backups: Mapping[int, tuple[int, ...]]
     local: str
     base_port: int = 20000
+    send_buffer_bytes: int = 64 * 1024
     rails_connected: bool = False
     ack_timeout_s: float = 0.1
     kernel_counts: bool = True

@@ -25,21 +25,27 @@ from r2cc_simai.strategies.rings import (
 )
 from r2cc_simai.strategies.shared_servers import PairsOf, rebound
 
-SMALLEST = 16 * 2**20  # bytes: below, R2CC's authors fall back to Balance
+SMALLEST_MIB = 16.0  # below, R2CC's authors fall back to Balance
 
 
 @dataclass(frozen=True)
 class R2ccAllReduce(Strategy):
-    """`k` pipelined chunks in stage 2; `y=x` puts the lost fraction aside for the healthy servers, `y=opt` Y*."""
+    """`k` pipelined chunks in stage 2; `y=x` puts the lost fraction aside for the healthy servers, `y=opt` Y*.
+
+    A buffer below `smallest_mib` falls back to Balance.
+    """
 
     name: ClassVar[str] = "r2cc-allreduce"
     own_plans: ClassVar[frozenset[str] | None] = frozenset({"all_reduce"})
     k: int = 4
     y: Literal["x", "opt"] = "x"
+    smallest_mib: float = SMALLEST_MIB
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise InputError(f"strategy r2cc-allreduce: k={self.k}: at least 1 chunk is wanted")
+        if not self.smallest_mib >= 0:
+            raise InputError(f"strategy r2cc-allreduce: smallest_mib={self.smallest_mib}: write 0 or more")
 
     def plan(self, request: Request, view: View) -> Plan:
         """Both stages; Balance where nothing is lost, for other collectives, and where the buffer is small.
@@ -60,8 +66,9 @@ class R2ccAllReduce(Strategy):
             return replace(balanced(), note=balance_note(self.name, request.op))
         if len(servers) < 2 or not view.degraded(servers):
             return balanced()
-        if request.bytes < SMALLEST:
-            return replace(balanced(), note="r2cc-allreduce falls back to balance below 16 MiB")
+        if request.bytes < self.smallest_mib * 2**20:
+            note = f"r2cc-allreduce falls back to balance below {self.smallest_mib:g} MiB"
+            return replace(balanced(), note=note)
         return self._whole(request, view) if is_whole(request, view.cluster) else self._shared(request, view)
 
     def _shared(self, request: Request, view: View) -> Plan:

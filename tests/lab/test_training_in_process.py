@@ -17,7 +17,6 @@ from r2cc_simai.lab.training.history import History, history_of
 from r2cc_simai.lab.training.in_process import execute, train
 from r2cc_simai.lab.training.replica import Replica, Step
 from r2cc_simai.lab.training.settings import load_training
-from r2cc_simai.strategies import r2cc_allreduce
 from r2cc_simai.strategies.base import Plan, Request
 from r2cc_simai.strategies.registry import parse_strategy
 
@@ -25,13 +24,7 @@ _, SPEC, LAB = load_training("ci")
 CLUSTER = LAB.cluster("ci")
 FAILED_NIC = 4  # server1.nic1
 FAILED_IN = SPEC.failure.step
-STRATEGIES = ("hot-repair", "balance", "r2cc-allreduce")
-
-
-@pytest.fixture(autouse=True)
-def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R2CC-AllReduce for a small buffer, too."""
-    monkeypatch.setattr(r2cc_allreduce, "SMALLEST", 0)
+STRATEGIES = ("hot-repair", "balance", "r2cc-allreduce:smallest_mib=0")
 
 
 def plan(strategy: str, failed: bool, size: int = LAB.bytes) -> Plan:
@@ -105,7 +98,7 @@ def test_hot_repair_stays_bit_identical_to_the_end() -> None:
     assert history("hot-repair") == history(None)
 
 
-@pytest.mark.parametrize("strategy", ["balance", "r2cc-allreduce"])
+@pytest.mark.parametrize("strategy", ["balance", "r2cc-allreduce:smallest_mib=0"])
 def test_replanning_changes_bits_from_the_first_replanned_collective_on(strategy: str) -> None:
     """Two channels in place of three: other sections, other ranks that begin, another order of additions. The loss of
     the next step is the first that can differ; where it does not, one soon after it does."""
@@ -114,7 +107,7 @@ def test_replanning_changes_bits_from_the_first_replanned_collective_on(strategy
     assert FAILED_IN + 1 <= own.same_losses(healthy) <= FAILED_IN + 4
 
 
-@pytest.mark.parametrize("strategy", ["balance", "r2cc-allreduce"])
+@pytest.mark.parametrize("strategy", ["balance", "r2cc-allreduce:smallest_mib=0"])
 def test_perplexity_differs_by_less_than_a_thousandth(strategy: str) -> None:
     """R2CC paper (arXiv 2512.25059), Figure 22 and Table 3."""
     difference = history(strategy).perplexity_difference_pct(history(None))
