@@ -15,6 +15,10 @@ from r2cc_simai.lab.work import Cause, Recovery
 PATIENCE_WITH_KERNEL = 20
 PATIENCE_WITH_NOTHING_SENT = 10
 
+# How far a stream runs ahead of its first unit that is not acknowledged, two units at least. What is sent long before
+# anybody waits for it queues at the receiver's NIC before what others wait for.
+LOOK_AHEAD_BYTES = 192 * 1024
+
 
 class Outgoing(Stream):
     """Sends what is ready, the earliest unit first, and keeps it until it is acknowledged."""
@@ -33,6 +37,8 @@ class Outgoing(Stream):
         self._under_way: dict[int, None] = {}  # units of which something has gone and that are not acknowledged
         self._acknowledged = bytearray(len(self._ops))
         self._left = len(self._ops)
+        self._first = 0  # the first unit that is not acknowledged
+        self._look_ahead = max(2, LOOK_AHEAD_BYTES * len(self._ops) // sum(len(view) for view in self._views))
         self._received: set[int] = set()  # units that the receiver has, as it says before it says what comes next
         self._full = False
         self._heard_s = 0.0
@@ -54,6 +60,7 @@ class Outgoing(Stream):
         self._under_way = {}
         self._acknowledged = bytearray(len(self._ops))
         self._left = len(self._ops)
+        self._first = 0
         self._received = set()
         self._full = False
         self._moving = None
@@ -80,7 +87,7 @@ class Outgoing(Stream):
         link = self.link
         if link is None or self._full or self._moving or not self._context.running:
             return
-        while self._unit >= 0 or self._ready:
+        while self._unit >= 0 or (self._ready and self._ready[0] < self._first + self._look_ahead):
             if self._unit < 0:
                 self._begin(heapq.heappop(self._ready))
             try:
@@ -144,6 +151,7 @@ class Outgoing(Stream):
             self._heard_s = time.monotonic()
             if kind == Kind.ACK:
                 self._acknowledge(value)
+                self._send()
             elif kind == Kind.HAVE:
                 self._received.add(value)
             elif kind == Kind.NEXT and self._moving:
@@ -154,6 +162,8 @@ class Outgoing(Stream):
             self._acknowledged[unit] = 1
             self._left -= 1
             self._under_way.pop(unit, None)
+            while self._first < len(self._ops) and self._acknowledged[self._first]:
+                self._first += 1
             self._context.operations.complete(self._ops[unit])
 
     def move(self, cause: Cause) -> None:
@@ -228,7 +238,7 @@ class Outgoing(Stream):
         where = over(self.link.nics if self.link else None)
         if self._moving:
             return f"{self.units}: an answer to the request to resume over {where}"
-        unit = self._acknowledged.index(0)
+        unit = self._first
         what = "the acknowledgement of" if unit in self._under_way else "what it depends on, for"
         if self._full and unit not in self._under_way:
             what = "room to send"

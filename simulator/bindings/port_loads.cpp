@@ -49,8 +49,6 @@ nb::tuple port_loads(const Cluster& cluster, const Schedule& schedule, const Bin
 
 }  // namespace
 
-void register_port_loads(nb::module_& m) {
-    m.def("port_loads", &port_loads, "cluster"_a, "schedule"_a, "binding"_a);
-}
+void register_port_loads(nb::module_& m) { m.def("port_loads", &port_loads, "cluster"_a, "schedule"_a, "binding"_a); }
 
 }  // namespace simai

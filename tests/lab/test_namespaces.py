@@ -90,11 +90,20 @@ def pair(healthy: World) -> Iterator[Pair]:
     made.close()
 
 
+def fastest(pair: Pair, size: int) -> float:
+    """Seconds of the fastest of some transfers, each with a full bucket: other work on the machine only delays."""
+    times = []
+    for _ in range(5):
+        time.sleep(2 * SPEC.burst_bytes / RATE)
+        times.append(pair.send(size))
+    return min(times)
+
+
 def test_nic_carries_its_rate(pair: Pair) -> None:
     """D bytes take (D (1 + 66/8948) - burst) / rate, the burst passing at once."""
     size = 4_000_000
     expected = (size * (1 + 66 / 8948) - SPEC.burst_bytes) / RATE
-    assert pair.send(size) == pytest.approx(expected, rel=0.1)
+    assert 0.97 * expected < fastest(pair, size) < 1.15 * expected
 
 
 def test_wire_counters_count_every_packet_with_its_headers(healthy: World, pair: Pair) -> None:
@@ -119,9 +128,9 @@ def test_rate_cut_slows_and_is_undone(healthy: World, pair: Pair) -> None:
     size = 2_000_000
     healthy.set_rate(1, 0.5)
     whole_s = (size * (1 + 66 / 8948) - SPEC.burst_bytes) / RATE
-    assert pair.send(size) == pytest.approx(2 * whole_s, rel=0.1)
+    assert 0.97 * 2 * whole_s < fastest(pair, size) < 1.15 * 2 * whole_s
     healthy.restore([1])
-    assert pair.send(size) == pytest.approx(whole_s, rel=0.1)
+    assert 0.97 * whole_s < fastest(pair, size) < 1.15 * whole_s
 
 
 def test_silent_cut_stops_all_and_leaves_both_links_up(healthy: World, pair: Pair) -> None:
