@@ -15,9 +15,10 @@ from r2cc_simai.lab.work import Cause, Recovery
 PATIENCE_WITH_KERNEL = 20
 PATIENCE_WITH_NOTHING_SENT = 10
 
-# How far a stream runs ahead of its first unit that is not acknowledged, two units at least. What is sent long before
-# anybody waits for it queues at the receiver's NIC before what others wait for.
-LOOK_AHEAD_BYTES = 192 * 1024
+# How many units a stream has under way from its first on that is not acknowledged. What is sent long before anybody
+# waits for it queues at the receiver's NIC before what others wait for. Counted in units and not in bytes, as streams
+# share a NIC in proportion to what they have under way, and larger sections, in larger units, are to have more of it.
+LOOK_AHEAD = 3
 
 
 class Outgoing(Stream):
@@ -38,7 +39,6 @@ class Outgoing(Stream):
         self._acknowledged = bytearray(len(self._ops))
         self._left = len(self._ops)
         self._first = 0  # the first unit that is not acknowledged
-        self._look_ahead = max(2, LOOK_AHEAD_BYTES * len(self._ops) // sum(len(view) for view in self._views))
         self._received: set[int] = set()  # units that the receiver has, as it says before it says what comes next
         self._full = False
         self._heard_s = 0.0
@@ -87,7 +87,7 @@ class Outgoing(Stream):
         link = self.link
         if link is None or self._full or self._moving or not self._context.running:
             return
-        while self._unit >= 0 or (self._ready and self._ready[0] < self._first + self._look_ahead):
+        while self._unit >= 0 or (self._ready and self._ready[0] < self._first + LOOK_AHEAD):
             if self._unit < 0:
                 self._begin(heapq.heappop(self._ready))
             try:
