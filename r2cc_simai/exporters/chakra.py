@@ -13,19 +13,27 @@ from pathlib import Path
 
 import numpy as np
 
-from r2cc_simai.chakra.wire import LENGTH, MessageColumn, Rows, bytes_field, varint, varint_field, varint_lengths
+from r2cc_simai.chakra.encode import attribute, attribute_of
+from r2cc_simai.chakra.schema import (
+    ATTR_BOOL,
+    ATTR_INT32,
+    ATTR_INT64,
+    ATTR_NAME,
+    ATTR_UINT64,
+    METADATA_ATTR,
+    METADATA_VERSION,
+    NODE_DATA_DEPS,
+    NODE_ID,
+    NODE_NAME,
+    NODE_TYPE,
+    VERSION,
+    NodeType,
+)
+from r2cc_simai.chakra.wire import MessageColumn, bytes_field, varint, varint_field
 from r2cc_simai.collectives.schedule import Int, Schedule
 from r2cc_simai.errors import InputError
 from r2cc_simai.exporters.messages import Messages, RankOps
 
-# Node types.
-COMP, SEND, RECV = 4, 5, 6
-# Fields of GlobalMetadata, Node and AttributeProto.
-METADATA_VERSION, METADATA_ATTR = 1, 2
-NODE_ID, NODE_NAME, NODE_TYPE, NODE_CTRL_DEPS, NODE_DATA_DEPS, NODE_ATTR = 1, 2, 3, 4, 5, 10
-ATTR_NAME, ATTR_INT32, ATTR_INT64, ATTR_UINT64, ATTR_BOOL = 1, 7, 9, 13, 27
-
-VERSION = b"0.0.4"
 TAG_LIMIT = 500_000_000  # ASTRA-sim's own collectives use tags from here on
 BYTES_PER_OP = 4  # an addition of one float32
 
@@ -74,24 +82,25 @@ def _nodes(ops: RankOps) -> bytes:
     sends, adds, takes = (np.flatnonzero(which) for which in (ops.send, ops.reduce, ~ops.send & ~ops.reduce))
     receives = np.flatnonzero(~ops.send)
     comp = last[adds] - 1
-    for kind, name, rows in ((SEND, b"send", first[sends] - 1), (RECV, b"recv", first[receives] - 1)):
+    sent, received = first[sends] - 1, first[receives] - 1
+    for kind, name, rows in ((NodeType.COMM_SEND, b"send", sent), (NodeType.COMM_RECV, b"recv", received)):
         column.constant(bytes_field(NODE_NAME, name) + varint_field(NODE_TYPE, kind), rows)
-    column.constant(bytes_field(NODE_NAME, b"add") + varint_field(NODE_TYPE, COMP), comp)
+    column.constant(bytes_field(NODE_NAME, b"add") + varint_field(NODE_TYPE, NodeType.COMP), comp)
 
     _dependencies(column, ops, first, last, count)
-    column.constant(_attribute_of("is_cpu_op", varint_field(ATTR_BOOL, 0)))
+    column.constant(attribute_of("is_cpu_op", varint_field(ATTR_BOOL, 0)))
     size = ops.hi - ops.lo
     for peer, picked in (("comm_dst", sends), ("comm_src", receives)):
-        _attribute(column, peer, ATTR_INT32, ops.peer[picked], first[picked] - 1)
+        attribute(column, peer, ATTR_INT32, ops.peer[picked], first[picked] - 1)
     every = first - 1
-    _attribute(column, "comm_size", ATTR_INT64, size, every)
-    _attribute(column, "comm_tag", ATTR_INT32, ops.tag, every)
+    attribute(column, "comm_size", ATTR_INT64, size, every)
+    attribute(column, "comm_tag", ATTR_INT32, ops.tag, every)
     for picked in (sends, takes):
-        _attribute(column, "buffer_offset", ATTR_INT64, ops.lo[picked], first[picked] - 1)
-    _attribute(column, "buffer_offset", ATTR_INT64, ops.lo[adds], comp)
-    _attribute(column, "operand", ATTR_INT64, first[adds], comp)
-    _attribute(column, "num_ops", ATTR_INT64, -(-size[adds] // BYTES_PER_OP), comp)
-    _attribute(column, "tensor_size", ATTR_UINT64, size[adds], comp)
+        attribute(column, "buffer_offset", ATTR_INT64, ops.lo[picked], first[picked] - 1)
+    attribute(column, "buffer_offset", ATTR_INT64, ops.lo[adds], comp)
+    attribute(column, "operand", ATTR_INT64, first[adds], comp)
+    attribute(column, "num_ops", ATTR_INT64, -(-size[adds] // BYTES_PER_OP), comp)
+    attribute(column, "tensor_size", ATTR_UINT64, size[adds], comp)
     return column.to_bytes()
 
 
@@ -108,16 +117,3 @@ def _dependencies(column: MessageColumn, ops: RankOps, first: Int, last: Int, co
     target = np.concatenate((last[ops.waits], first[adds]))
     order = np.lexsort((target, node))
     column.packed(NODE_DATA_DEPS, np.bincount(node - 1, minlength=count).astype(np.int64), target[order])
-
-
-def _attribute(column: MessageColumn, name: str, kind: int, values: Int, rows: Rows) -> None:
-    """Adds an attribute; its name and key are the same in every row, its length depends on the value."""
-    head = bytes_field(ATTR_NAME, name.encode()) + varint(kind << 3)
-    column.constant(varint(NODE_ATTR << 3 | LENGTH), rows)
-    column.varint(len(head) + varint_lengths(values), rows)
-    column.constant(head, rows)
-    column.varint(values, rows)
-
-
-def _attribute_of(name: str, value: bytes) -> bytes:
-    return bytes_field(NODE_ATTR, bytes_field(ATTR_NAME, name.encode()) + value)

@@ -8,6 +8,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from r2cc_simai.chakra import schema
+from r2cc_simai.chakra.schema import NodeType
 from r2cc_simai.chakra.wire import (
     FIXED32,
     FIXED64,
@@ -28,19 +30,19 @@ from r2cc_simai.exporters.program import Program
 _INTEGERS = {7, 9, 11, 13, 27}  # int32, int64, uint32, uint64, bool
 _ZIGZAG = {15, 17}  # sint32, sint64
 _FIXED = {19: False, 21: False, 23: True, 25: True}  # fixed32, fixed64, sfixed32, sfixed64: signed?
-_TYPES = {chakra.COMP: "COMP", chakra.SEND: "COMM_SEND", chakra.RECV: "COMM_RECV"}
-_NEEDED = {
-    chakra.SEND: ("comm_dst", "comm_size", "comm_tag", "buffer_offset"),
-    chakra.RECV: ("comm_src", "comm_size", "comm_tag"),
-    chakra.COMP: ("operand", "tensor_size", "buffer_offset"),
+_TYPES: dict[int, str] = {NodeType.COMP: "COMP", NodeType.COMM_SEND: "COMM_SEND", NodeType.COMM_RECV: "COMM_RECV"}
+_NEEDED: dict[int, tuple[str, ...]] = {
+    NodeType.COMM_SEND: ("comm_dst", "comm_size", "comm_tag", "buffer_offset"),
+    NodeType.COMM_RECV: ("comm_src", "comm_size", "comm_tag"),
+    NodeType.COMP: ("operand", "tensor_size", "buffer_offset"),
 }
 # comm_size of a COMP node is its tensor_size; the peer of a message is its comm_dst or comm_src.
 _USED = {name for names in _NEEDED.values() for name in names} | {"buffer_offset"}
 # The usual bytes of an attribute up to its value, to its name: what the reader meets millions of times.
 _HEADS = {
-    bytes_field(chakra.ATTR_NAME, name.encode()) + varint(kind << 3): name for name in _USED for kind in (7, 9, 11, 13)
+    bytes_field(schema.ATTR_NAME, name.encode()) + varint(kind << 3): name for name in _USED for kind in (7, 9, 11, 13)
 }
-_ON_GPU = bytes_field(chakra.ATTR_NAME, b"is_cpu_op") + varint_field(chakra.ATTR_BOOL, 0)
+_ON_GPU = bytes_field(schema.ATTR_NAME, b"is_cpu_op") + varint_field(schema.ATTR_BOOL, 0)
 Node = tuple[int, int, tuple[int, ...], dict[str, int]]  # id, type, dependencies, attributes
 
 
@@ -115,7 +117,7 @@ def _check_metadata(read: _Rank, rank: int, shape: tuple[int, int] | None) -> No
 def _metadata(data: bytes, at: int, end: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for number, _, a, b in read_fields(data, at, end):
-        if number == chakra.METADATA_ATTR:
+        if number == schema.METADATA_ATTR:
             _attribute(data, a, b, found)
     return found
 
@@ -125,13 +127,13 @@ def _node(data: bytes, at: int, end: int) -> Node:
     deps: list[int] = []
     attributes: dict[str, int] = {}
     for number, wire, a, b in read_fields(data, at, end):
-        if number == chakra.NODE_ATTR:
+        if number == schema.NODE_ATTR:
             _attribute(data, a, b, attributes)
-        elif number == chakra.NODE_ID:
+        elif number == schema.NODE_ID:
             node_id = a
-        elif number == chakra.NODE_TYPE:
+        elif number == schema.NODE_TYPE:
             kind = a
-        elif number in (chakra.NODE_CTRL_DEPS, chakra.NODE_DATA_DEPS):
+        elif number in (schema.NODE_CTRL_DEPS, schema.NODE_DATA_DEPS):
             deps.extend(read_list(data, wire, a, b))
     return node_id, kind, tuple(deps), attributes
 
@@ -150,7 +152,7 @@ def _attribute(data: bytes, at: int, end: int, found: dict[str, int]) -> None:
             return
     name = ""
     for number, wire, a, b in read_fields(data, at, end):
-        if number == chakra.ATTR_NAME:
+        if number == schema.ATTR_NAME:
             name = data[a:b].decode(errors="replace")
         elif wire == VARINT and number in _INTEGERS:
             found[name] = a - (1 << 64) if a >> 63 else a
@@ -162,9 +164,9 @@ def _attribute(data: bytes, at: int, end: int, found: dict[str, int]) -> None:
 
 def _append(read: _Rank, node: Node, rank: int) -> None:
     node_id, kind, deps, attributes = node
-    size = attributes.get("tensor_size" if kind == chakra.COMP else "comm_size", 0)
+    size = attributes.get("tensor_size" if kind == NodeType.COMP else "comm_size", 0)
     offset = attributes.get("buffer_offset", -1)
-    peer = attributes.get("comm_dst" if kind == chakra.SEND else "comm_src", -1)
+    peer = attributes.get("comm_dst" if kind == NodeType.COMM_SEND else "comm_src", -1)
     wrong = _wrong(read, node, rank, size, offset, peer)
     if wrong:
         raise InputError(f"{read.path.name}: node {node_id}: {wrong}")
@@ -196,7 +198,7 @@ def _wrong(read: _Rank, node: Node, rank: int, size: int, offset: int, peer: int
         return f"{size} bytes; a size must be 1 or more"
     if "buffer_offset" in attributes and not 0 <= offset <= whole - size:
         return f"bytes {offset}..{offset + size} of a buffer of {whole}"
-    if kind == chakra.COMP:
+    if kind == NodeType.COMP:
         return ""
     if not 0 <= peer < read.attributes["n_ranks"] or peer == rank:
         return f"its peer is rank {peer}; it is rank {rank} of {read.attributes['n_ranks']}"
@@ -239,20 +241,20 @@ def _add_rank(program: Program, one: _Rank, rank: int, base: int, cell: dict[int
         if at >= 0:
             first = cell[at]
             width = cell[at + one.size[i]] - first
-        if kind == chakra.SEND:
+        if kind == NodeType.COMM_SEND:
             program.add(rank, width, read=first, before=before)
         elif at < 0:
             program.add(rank, width, before=before)
         else:
-            program.add(rank, width, write=first, adds=kind == chakra.COMP, before=before)
-        if kind == chakra.COMP:
+            program.add(rank, width, write=first, adds=kind == NodeType.COMP, before=before)
+        if kind == NodeType.COMP:
             program.feed[-1] = base + _operand(one, i)
 
 
 def _operand(one: _Rank, i: int) -> int:
     """The receive that a COMP node adds; it must be set aside, of the same size, and waited for."""
     operand = one.number.get(one.operand[i])
-    if operand is None or one.kind[operand] != chakra.RECV or one.offset[operand] >= 0:
+    if operand is None or one.kind[operand] != NodeType.COMM_RECV or one.offset[operand] >= 0:
         raise InputError(f"{one.node(i)}: its operand {one.operand[i]} is no COMM_RECV without a buffer_offset")
     if one.size[operand] != one.size[i]:
         raise InputError(f"{one.node(i)}: adds {one.size[i]} bytes, its operand has {one.size[operand]}")
@@ -266,7 +268,7 @@ def _match(program: Program, ranks: list[_Rank], bases: list[int]) -> None:
     sends: dict[tuple[int, int, int], int] = {}  # tag, source, destination -> node of the source
     for rank, one in enumerate(ranks):
         for i, kind in enumerate(one.kind):
-            if kind == chakra.SEND:
+            if kind == NodeType.COMM_SEND:
                 key = one.tag[i], rank, one.peer[i]
                 if key in sends:
                     first = one.node(sends[key])
@@ -274,7 +276,7 @@ def _match(program: Program, ranks: list[_Rank], bases: list[int]) -> None:
                 sends[key] = i
     for rank, one in enumerate(ranks):
         for i, kind in enumerate(one.kind):
-            if kind == chakra.RECV:
+            if kind == NodeType.COMM_RECV:
                 _match_one(program, ranks, bases, rank, i, sends)
     for (tag, src, dst), i in sends.items():
         raise InputError(f"{ranks[src].node(i)}: sends to rank {dst} under tag {tag}, where no node receives it")

@@ -132,8 +132,9 @@ def test_time_and_bytes_of_an_iteration() -> None:
     """D bytes over one NIC: (D (1 + 66/8948) - burst) / rate, and D (1 + 66/8948) on its two ends' counters."""
     record = run_one(spec_of(), [])
     assert [one.role for one in record.iterations] == ["steady", "steady"]
+    fastest = min(one.time_s for one in record.iterations)  # other work on the machine only delays
+    assert fastest == pytest.approx((WIRE - 128 * 1024) / RATE, rel=0.15)
     for one in record.iterations:
-        assert 0.97 < one.time_s / ((WIRE - 128 * 1024) / RATE) < 1.5  # other work on the machine only delays
         assert one.wire_bytes["server0.nic0"][1] == pytest.approx(WIRE, rel=0.005)
         assert one.wire_bytes["server1.nic0"][0] == pytest.approx(WIRE, rel=0.005)
         assert sum(one.wire_bytes["server0.nic1"]) == 0
@@ -146,23 +147,25 @@ def test_a_cut_with_an_end_lengthens_the_iteration_that_it_hits() -> None:
     hit, after = record.iterations
     assert (hit.role, after.role) == ("cut", "after")
     assert hit.time_s > 0.3 + after.time_s
-    assert 0.05 <= record.began_s[0][0] < 0.5
+    assert 0.05 <= record.began_s[0][0] < 0.1
     assert [done.action.kind for done in record.done[0]] == ["silent", "up"]
-    assert 0.3 <= record.done[0][1].time_s - record.done[0][0].time_s + 0.005 < 0.8
+    assert 0.3 <= record.done[0][1].time_s - record.done[0][0].time_s + 0.005 < 0.4
 
 
 def test_a_cut_at_a_byte_count_comes_when_so_much_has_passed() -> None:
     """Not before, and within what passes between two looks at the counter; no sooner than the rate lets it."""
     record = run_one(spec_of(repetitions=3), ["server0.nic0=rate:0.5@bytes:1M"])
-    for done, began in zip(record.done, record.began_s, strict=True):
-        assert 2**20 <= done[0].passed_bytes < 2**20 + 1_000_000
+    passed = [done[0].passed_bytes for done in record.done]
+    assert min(passed) >= 2**20
+    assert min(passed) < 2**20 + 150_000  # other work on the machine only delays the look
+    for began in record.began_s:
         assert began[0] > (2**20 - 128 * 1024 - 65536) / RATE
 
 
 def test_a_half_rate_that_is_there_before_doubles_the_time() -> None:
     """(D (1 + 66/8948) - burst) / (rate / 2)."""
-    halved = run_one(spec_of(repetitions=1), ["server0.nic0=rate:0.5@0"]).iterations[0]
-    assert 0.97 < halved.time_s / (2 * (WIRE - 128 * 1024) / RATE) < 1.5
+    halved = run_one(spec_of(repetitions=3), ["server0.nic0=rate:0.5@0"]).iterations
+    assert min(one.time_s for one in halved) == pytest.approx(2 * (WIRE - 128 * 1024) / RATE, rel=0.1)
 
 
 def test_script_goes_on_over_several_iterations_until_it_ends() -> None:
