@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from r2cc_simai.errors import InputError
-from r2cc_simai.results.table import COLUMNS, NUMBER_COLUMNS, Row, row_from_dict, row_to_dict
+from r2cc_simai.results.table import COLUMNS, NUMBER_COLUMNS, WHOLE_COLUMNS, Row, row_from_dict, row_to_dict
 
 RESULTS_CSV = "results.csv"
 RESULTS_PARQUET = "results.parquet"
@@ -41,11 +41,11 @@ def write_csv(rows: Iterable[Row], path: Path) -> None:
 
 
 def write_parquet(rows: Iterable[Row], path: Path) -> None:
-    """Write the rows to a Parquet file: text columns, `bytes` as int64, values as nullable float64."""
+    """Write the rows to a Parquet file: text columns, `seed` and `bytes` as int64, values as nullable float64."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"bytes": pa.int64()} | {column: pa.float64() for column in NUMBER_COLUMNS}
+    kinds = dict.fromkeys(WHOLE_COLUMNS, pa.int64()) | {column: pa.float64() for column in NUMBER_COLUMNS}
     schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
     table = pa.Table.from_pylist([_canonical_dict(row) for row in rows], schema=schema)
     sink = io.BytesIO()
@@ -136,6 +136,7 @@ def _from_cells(cells: list[str], where: str) -> Row:
         raise InputError(f"{where}: {len(cells)} cells; expected {len(COLUMNS)}")
     values: dict[str, Any] = dict(zip(COLUMNS, cells, strict=True))
     values["bytes"] = _number(values["bytes"], "bytes", where, int)
+    values["seed"] = None if values["seed"] == "" else _number(values["seed"], "seed", where, int)
     for column in NUMBER_COLUMNS:
         values[column] = None if values[column] == "" else _number(values[column], column, where, float)
     return row_from_dict(values, where)

@@ -20,13 +20,15 @@ class Row:
 
     `bytes` is the size of the collective's buffer. `simulated`, `ideal` (NCCL's choice on the healthy
     cluster), `bound` (the lower bound in the failed state) and `measured` (measured or published) are in
-    `unit`; `source` says where `measured` comes from. A value that does not exist is None.
+    `unit`; `source` says where `measured` comes from. `seed` is that of a drawn pattern. A case that failed has one row
+    of metric `error`, with the reason in `error`. A value that does not exist is None.
     """
 
     scenario: str
     cluster: str
     workload: str
     pattern: str
+    seed: int | None
     strategy: str
     backend: str
     bytes: int
@@ -40,6 +42,7 @@ class Row:
     measured: float | None
     error_pct: float | None
     source: str
+    error: str
 
 
 COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(Row))
@@ -55,8 +58,12 @@ TEXT_COLUMNS = (
     "metric",
     "unit",
     "source",
+    "error",
 )
-NUMBER_COLUMNS = tuple(c for c in COLUMNS if c not in TEXT_COLUMNS and c != "bytes")
+WHOLE_COLUMNS = ("seed", "bytes")
+NUMBER_COLUMNS = tuple(c for c in COLUMNS if c not in TEXT_COLUMNS + WHOLE_COLUMNS)
+ERROR = "error"
+"""Metric of the row of a case that failed."""
 
 
 def make_row(
@@ -75,6 +82,8 @@ def make_row(
     bound: float | None = None,
     measured: float | None = None,
     source: str = "",
+    seed: int | None = None,
+    error: str = "",
 ) -> Row:
     """Return a row with its percentages filled in.
 
@@ -95,6 +104,7 @@ def make_row(
         cluster=cluster,
         workload=workload,
         pattern=pattern,
+        seed=seed,
         strategy=strategy,
         backend=backend,
         bytes=bytes,
@@ -108,6 +118,36 @@ def make_row(
         measured=measured,
         error_pct=_more_than(simulated, measured),
         source=source,
+        error=error,
+    )
+
+
+def error_row(
+    *,
+    scenario: str,
+    cluster: str,
+    workload: str,
+    pattern: str,
+    strategy: str,
+    backend: str,
+    bytes: int,
+    error: str,
+    seed: int | None = None,
+) -> Row:
+    """Return the one row of a case that failed for the reason `error`."""
+    return make_row(
+        scenario=scenario,
+        cluster=cluster,
+        workload=workload,
+        pattern=pattern,
+        seed=seed,
+        strategy=strategy,
+        backend=backend,
+        bytes=bytes,
+        metric=ERROR,
+        unit="",
+        simulated=None,
+        error=error,
     )
 
 
@@ -129,6 +169,8 @@ def row_from_dict(values: Mapping[str, Any], where: str) -> Row:
             raise InputError(f"{where}: {column}: expected text, got {values[column]!r}")
     if not isinstance(values["bytes"], int):
         raise InputError(f"{where}: bytes: expected a whole number of bytes, got {values['bytes']!r}")
+    if not isinstance(values["seed"], int | None):
+        raise InputError(f"{where}: seed: expected a whole number or nothing, got {values['seed']!r}")
     for column in NUMBER_COLUMNS:
         if not isinstance(values[column], float | int | None):
             raise InputError(f"{where}: {column}: expected a number or nothing, got {values[column]!r}")
