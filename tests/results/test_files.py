@@ -30,14 +30,14 @@ def test_a_line_of_the_csv(row):
     made = row(strategy="r2cc-allreduce:k=4,y=x", simulated=3.0, ideal=2.0, source="log 07")
     assert csv_text([made]) == (
         f"{HEADER}\n"
-        'demo,h100x4,all_reduce,server0.nic0@0,"r2cc-allreduce:k=4,y=x",flow,1073741824,time,s,'
-        "3.0,2.0,50.0,,,,,log 07\n"
+        'demo,h100x4,all_reduce,server0.nic0@0,,"r2cc-allreduce:k=4,y=x",flow,1073741824,time,s,'
+        "3.0,2.0,50.0,,,,,log 07,\n"
     )
 
 
 @pytest.mark.parametrize(("name", "write"), [("t.csv", write_csv), ("t.parquet", write_parquet)])
 def test_what_is_written_is_read_again(tmp_path, row, name, write):
-    rows = [row(simulated=None, ideal=None), row(simulated=0.25, measured=0.5, source='a "quoted", source')]
+    rows = [row(simulated=None, ideal=None, error='why'), row(seed=7, simulated=0.25, measured=0.5, source='a "quoted", source')]
     write(rows, tmp_path / name)
     assert read_rows(tmp_path / name) == rows
 
@@ -46,9 +46,10 @@ def test_what_is_written_is_read_again(tmp_path, row, name, write):
     ("content", "message"),
     [
         ("scenario,time\n", "t.csv:1: unknown header"),
-        (f"{HEADER}\na,b\n", "t.csv:2: 2 cells; expected 17"),
-        (f"{HEADER}\n,,,,,,8,time,s,fast,,,,,,,\n", "t.csv:2: simulated: 'fast' is not a number"),
-        (f"{HEADER}\n,,,,,,8.5,time,s,,,,,,,,\n", "t.csv:2: bytes: '8.5' is not a number"),
+        (f"{HEADER}\na,b\n", "t.csv:2: 2 cells; expected 19"),
+        (f"{HEADER}\n,,,,,,,8,time,s,fast,,,,,,,,\n", "t.csv:2: simulated: 'fast' is not a number"),
+        (f"{HEADER}\n,,,,x,,,8,time,s,,,,,,,,,\n", "t.csv:2: seed: 'x' is not a number"),
+        (f"{HEADER}\n,,,,,,,8.5,time,s,,,,,,,,,\n", "t.csv:2: bytes: '8.5' is not a number"),
     ],
 )
 def test_a_bad_csv_is_answered_with_file_line_and_column(tmp_path, content, message):

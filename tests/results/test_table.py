@@ -9,8 +9,8 @@ from r2cc_simai.results import COLUMNS, to_json
 
 def test_columns_are_those_that_every_command_prints():
     expected = (
-        "scenario cluster workload pattern strategy backend bytes metric unit simulated ideal overhead_pct "
-        "bound bound_gap_pct measured error_pct source"
+        "scenario cluster workload pattern seed strategy backend bytes metric unit simulated ideal overhead_pct "
+        "bound bound_gap_pct measured error_pct source error"
     )
     assert " ".join(COLUMNS) == expected
 
