@@ -9,6 +9,8 @@ CONDA_ENV := $(if $(filter-out base,$(CONDA_DEFAULT_ENV)),$(CONDA_PREFIX))
 ENV := $(or $(VIRTUAL_ENV),$(CONDA_ENV),$(CURDIR)/.venv)
 export PATH := $(ENV)/bin:$(PATH)
 
+# Tests that run on real clocks, sockets and network namespaces.
+TIMED_TESTS := tests/lab tests/real
 CPP_FILES = find simulator -name '*.cpp' -o -name '*.hpp'
 
 .PHONY: help simai sweep test lint ruff types clang-format test-cpp test-python bench format clean setup-test
@@ -32,8 +34,9 @@ test-cpp: setup-test ## C++ tests alone, under the address and undefined-behavio
 	cmake --build build/sanitized
 	ctest --test-dir build/sanitized --output-on-failure
 
-test-python: setup-test ## Python tests alone
-	pytest
+test-python: setup-test ## Python tests alone: two at a time, but those that measure real time one after another
+	pytest -n 2 --dist loadfile $(addprefix --ignore=,$(TIMED_TESTS))
+	pytest $(TIMED_TESTS)
 
 bench: simai ## Measure speed and memory against the targets (ARGS="--json": for programs)
 	@python benchmarks/run.py $(ARGS)

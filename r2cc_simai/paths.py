@@ -28,11 +28,26 @@ def scenarios_dir() -> Path:
     return _shipped("workloads") / "scenarios"
 
 
+def failures_dir() -> Path:
+    """Folder of the shipped failure patterns (YAML)."""
+    return _shipped("workloads") / "failures"
+
+
 def labs_dir() -> Path:
     """Folder of the shipped labs (YAML)."""
     return _shipped("workloads") / "labs"
 
 
+def reliability_dir() -> Path:
+    """Folder of the shipped reliability tables (YAML)."""
+    return _shipped("workloads") / "reliability"
+
+
 def published_dir() -> Path:
     """Folder of the published and measured figures (CSV with their sources)."""
     return _shipped("reports") / "published"
+
+
+def baselines_dir() -> Path:
+    """Folder of the shipped baselines and their tolerances (CSV, YAML)."""
+    return _shipped("reports") / "baselines"

@@ -38,6 +38,7 @@ def calibrate(
         show.json_rows(_rows(found))
     else:
         _print(found, out)
+    show.notes(found.remarks)
     if not found.ok:
         raise typer.Exit(1)
 

@@ -1,9 +1,12 @@
 """`r2cc-simai coll`: nccl-tests, simulated, while NICs fail."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from r2cc_simai.cli.failures_files import PatternFiles, load_patterns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +45,9 @@ def coll(
     fail: Annotated[
         list[str] | None,
         typer.Option(
-            "--fail", metavar="FAILURE", help="component[=fraction]@t[..t2], repeatable (see 'failures list')."
+            "--fail",
+            metavar="FAILURE",
+            help="component[=fraction]@t[..t2] or a pattern name[:option=value,...], repeatable (see 'failures list').",
         ),
     ] = None,
     strategy: Annotated[
@@ -54,13 +59,20 @@ def coll(
         bool, typer.Option("--zero-latency", help="Set every latency of the cluster to zero.")
     ] = False,
     nic_bytes: Annotated[bool, typer.Option("--nic-bytes", help="Also print the bytes of every NIC.")] = False,
+    pattern_file: PatternFiles = None,
     json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
+    json_file: Annotated[
+        Path | None,
+        typer.Option(
+            "-J", "--output_file", help="Also write the JSON of nccl-tests; several strategies: a file for each."
+        ),
+    ] = None,
 ) -> None:
     """Simulate nccl-tests: a collective of each size, under failures, with its overhead and the lower bound.
 
     Times count from the start of the first timed iteration.
     """
-    from r2cc_simai.cli import coll_input, show
+    from r2cc_simai.cli import coll_input, coll_json, show
     from r2cc_simai.cluster.load import load_cluster
     from r2cc_simai.failures.parse import parse_failures
     from r2cc_simai.runners.collective import Job
@@ -74,6 +86,8 @@ def coll(
     engine = coll_input.backend(backend)
     what = coll_input.operation(collective)
     strategies = [parse_strategy(text) for text in strategy or ("balance",)]
+    files = [coll_json.file_of(json_file, one.spec, len(strategies)) for one in strategies] if json_file else []
+    load_patterns(pattern_file)
     where = load_cluster(cluster)
     where = where.zero_latency() if zero_latency else where
     coll_input.check_root(root, where.n_ranks)
@@ -85,19 +99,25 @@ def coll(
             job = Job(size, what.name, iters, warmup_iters, cudagraph > 0, engine, root)
             runs.append(simulate(where, one, timeline, job))
     rows = [job_rows(run, scenario, nic_bytes=nic_bytes or json_output) for run in runs]
+    numbers = _Numbers(
+        per_count=element * (where.n_ranks if what.in_blocks else 1),
+        datatype=datatype,
+        op=op if what.reduces else "none",
+        root=root if what.rooted else -1,
+    )
     if json_output:
         show.json_rows(row for one in rows for row in one)
     else:
         head = f"{what.name} on {_describe(where)}, failures: {timeline.pattern}, backend: {backend}"
-        numbers = _Numbers(
-            per_count=element * (where.n_ranks if what.in_blocks else 1),
-            datatype=datatype,
-            op=op if what.reduces else "none",
-            root=root if what.rooted else -1,
-        )
         _print_times(head + (", zero latency" if zero_latency else ""), rows, numbers)
         if nic_bytes:
             _print_bytes(rows)
+    flags = {"-b": minbytes, "-e": maxbytes or minbytes, "-f": f"{stepfactor:g}", "-n": str(iters)}
+    flags |= {"-w": str(warmup_iters), "-d": datatype, "-o": op, "-G": str(cudagraph), "-r": str(root)}
+    asked = coll_json.Asked(cluster, fail or (), flags, stepfactor, cudagraph, *astuple(numbers))
+    for path, first in zip(files, range(0, len(runs), len(sizes)), strict=False):
+        own = slice(first, first + len(sizes))
+        coll_json.write(path, runs[own], rows[own], asked)
     show.notes(note for run in runs for note in _notes(run))
 
 

@@ -1,15 +1,21 @@
-"""`r2cc-simai failures`: how failures are written, and what one of them does."""
+"""`r2cc-simai failures`: which failure patterns there are, what one of them does, and making one's own."""
 
-from collections.abc import Iterator
+import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from r2cc_simai.cli.failures_detect import detect_failure
+from r2cc_simai.cli.failures_files import PatternFiles, load_patterns
+from r2cc_simai.cli.failures_new import new_pattern
+
 if TYPE_CHECKING:
     from r2cc_simai.cluster.model import Cluster
-    from r2cc_simai.detection.model import End, Traffic
 
-app = typer.Typer(help="Show failure patterns.")
+app = typer.Typer(help="Failure patterns: what there is, what one does, and your own.")
+app.command("detect")(detect_failure)
+app.command("new")(new_pattern)
 
 FORMS = (
     ("a NIC (its port or cable) is down from the start on", "server0.mlx5_2@0", "r7525"),
@@ -26,139 +32,114 @@ FORMS = (
 )
 """What a failure can be, an example, and a cluster that has such components."""
 
+Patterns = Annotated[list[str], typer.Argument(metavar="PATTERN...", help="Failures as --fail takes them.")]
+OnCluster = Annotated[str, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of patterns that draw.")]
+
 
 @app.command("list")
-def list_failures() -> None:
-    """List the forms that --fail takes, with an example of each."""
+def list_failures(pattern_file: PatternFiles = None) -> None:
+    """List the patterns with their options and defaults, and the other forms that --fail takes."""
     from r2cc_simai.cli import show
+    from r2cc_simai.cli.failures_table import print_patterns
     from r2cc_simai.failures.parse import FORM
+    from r2cc_simai.failures.registry import working_patterns
 
+    load_patterns(pattern_file)
+    patterns, broken = working_patterns()
+    typer.echo("Patterns: --fail name[:option=value,...]; [in brackets]: nothing, unless you give it")
+    print_patterns(patterns)
+    typer.echo("")
     columns = ("failure", "--fail", "on cluster")
-    show.table("component[range][=fraction]@t[..t2]: forms of --fail", columns, FORMS, text=3)
+    show.table("component[range][=fraction]@t[..t2]: single failures", columns, FORMS, text=3)
     typer.echo(f"Write {FORM}.")
     typer.echo("Times are seconds from the start of the first timed iteration; us, ms, s, min and h are known.")
     typer.echo(
         "The fraction is the share of the rate that is left; without one the component is down. Repeat --fail for more."
     )
+    typer.echo("'failures show PATTERN' explains one and prints its events, 'failures new NAME' begins your own.")
+    show.notes(broken)
 
 
 @app.command("show")
 def show_failure(
-    pattern: Annotated[list[str], typer.Argument(help="One or more failures as --fail takes them.")],
-    cluster: Annotated[str, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file.")] = "r7525",
+    pattern: Patterns,
+    cluster: OnCluster = "r7525",
+    seed: Seed = 0,
+    hours: Annotated[float | None, typer.Option("--hours", help="Length of the job; endless by default.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Also draw the components over time (.svg or .png).")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Print every event of a long list.")] = False,
+    pattern_file: PatternFiles = None,
 ) -> None:
-    """Print the events of failures on a cluster, in order of time."""
-    from r2cc_simai.cli import show
+    """Print the events of failures on a cluster, in order of time, and what patterns by name mean."""
+    from r2cc_simai.cli.failures_table import print_events, print_meaning
     from r2cc_simai.cluster.load import load_cluster
     from r2cc_simai.failures.parse import parse_failures
-    from r2cc_simai.units import format_size
+    from r2cc_simai.failures.registry import is_pattern, parse_pattern
 
+    load_patterns(pattern_file)
     one = load_cluster(cluster)
-    timeline = parse_failures(pattern, one)
-    lines = []
-    for event in timeline.events:
-        nic = one.nics[event.nic]
-        when = f"{event.time_s:g} s" if event.at_bytes is None else f"after {format_size(event.at_bytes)}"
-        left = nic.payload_rate * event.fraction / 1e9
-        lines.append([when, nic.full_name, str(nic.rail), _state(event.fraction), f"{left:.4g}"])
-    head = f"{timeline.pattern} on {one.name}: {len(lines)} events"
-    show.table(head, ("time", "NIC", "rail", "state", "payload rate left (GB/s)"), lines, text=2)
+    horizon_s = _horizon_s(hours, math.inf)
+    timeline = parse_failures(pattern, one, seed=seed, horizon_s=horizon_s)
+    if plot is not None:
+        _plot(plot, pattern, one, seed, horizon_s)  # first: where it cannot be written, nothing is printed
+    print_events(timeline, one, whole=all_)
+    named = [parse_pattern(text).pattern for text in pattern if is_pattern(text)]
+    for found in {found.name: found for found in named}.values():
+        print_meaning(found)
 
 
-def _state(fraction: float) -> str:
-    if fraction == 0:
-        return "down"
-    return "up" if fraction == 1 else f"{100 * fraction:.4g}% of its rate"
-
-
-@app.command("detect")
-def detect_failure(
-    cluster: Annotated[str, typer.Option("--cluster", help="A preset, PRESETxSERVERS, or a file.")] = "h100",
-    component: Annotated[
-        list[str] | None,
-        typer.Option("--component", help="nic, port, cable, path or remote-nic, repeatable; all of them by default."),
-    ] = None,
-    sends: Annotated[str, typer.Option("--sends", help="Which ends send data: local, remote, both or none.")] = "local",
-    auxiliary: Annotated[
-        bool, typer.Option(help="Whether a third NIC is there to probe from (bilateral probes).")
-    ] = True,
-    seed: Annotated[int, typer.Option("--seed", help="Of drawn probe phases and of --simulate.")] = 0,
-    utilisation: Annotated[
-        list[float] | None,
-        typer.Option("--utilisation", help="Load of a NIC port for false alarms, 0 to below 1, repeatable."),
-    ] = None,
-    simulate: Annotated[
-        float | None,
-        typer.Option("--simulate", metavar="HOURS", help="Also count alarms in that many NIC-hours."),
-    ] = None,
+@app.command("draw")
+def draw_failures(
+    pattern: Patterns,
+    cluster: OnCluster = "h100x4",
+    draws: Annotated[int, typer.Option("--draws", min=1, max=100_000, help="How many seeds.")] = 5,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed; the others follow it.")] = 0,
+    hours: Annotated[float, typer.Option("--hours", help="Length of the job.")] = 720.0,
+    json_output: Annotated[
+        bool, typer.Option("--json", help='Print one JSON object {"incidents": [...], "causes": {...}}.')
+    ] = False,
+    pattern_file: PatternFiles = None,
 ) -> None:
-    """Print when each end of a broken path knows and what it blames, and the rate of false alarms under load."""
+    """Draw a pattern with one seed after another: what fails when, and how often each cause occurs."""
     from r2cc_simai.cli import show
+    from r2cc_simai.cli.failures_table import incident_rows, print_draws, summary
     from r2cc_simai.cluster.load import load_cluster
-    from r2cc_simai.detection.detect import mechanism
+    from r2cc_simai.failures.parse import incidents_of
+    from r2cc_simai.failures.registry import is_pattern, parse_pattern
 
+    load_patterns(pattern_file)
     one = load_cluster(cluster)
-    name = mechanism(one.spec.failover)
-    lines = list(_ends(one, component or [], _traffic(sends), auxiliary, seed))
-    alarms = list(_alarms(one, utilisation or [0.5, 0.8, 0.9, 0.95], simulate, seed))
-    columns = ("failed", "end", "known after (ms)", "from", "blames", "traffic moves after (ms)")
-    show.table(f"Detection on {one.name}: {name}, data sent by {sends}", columns, lines, text=2)
-    if not alarms:
-        typer.echo(f"False alarms: none; load does not delay what {name} looks at.")
-        return
-    heads = ["utilisation", "late answers (%)", "independent", "at most"] + ["counted"] * (simulate is not None)
-    show.table("False alarms per NIC-hour, answers behind data of a chunk each (M/D/1)", heads, alarms)
+    horizon_s = _horizon_s(hours, math.inf)
+    seeds = range(seed, seed + draws)
+    drawn = [(each, incidents_of(pattern, one, seed=each, horizon_s=horizon_s)) for each in seeds]
+    if json_output:
+        import json
+
+        found = {"incidents": list(incident_rows(drawn)), "causes": summary(drawn)}
+        print(json.dumps(found, allow_nan=False, indent=1))
+    else:
+        print_draws(f"{' '.join(pattern)} on {one.name}: {draws} draws of {hours:g} h", drawn)
+    if not any(is_pattern(text) and parse_pattern(text).draws for text in pattern):
+        show.notes([f"{' '.join(pattern)} draws nothing that depends on --seed: all draws are equal"])
 
 
-def _traffic(sends: str) -> "Traffic":
-    from r2cc_simai.detection.model import Traffic
+def _horizon_s(hours: float | None, default: float) -> float:
     from r2cc_simai.errors import InputError
 
-    if sends not in ("local", "remote", "both", "none"):
-        raise InputError(f"--sends {sends}: unknown (allowed: local, remote, both, none)")
-    return Traffic(0.0 if sends in ("local", "both") else None, 0.0 if sends in ("remote", "both") else None)
+    if hours is None:
+        return default
+    if not 0 < hours < math.inf:
+        raise InputError(f"--hours {hours:g}: a number above 0 is wanted")
+    return hours * 3600
 
 
-def _ends(
-    one: "Cluster", names: list[str], traffic: "Traffic", auxiliary: bool, seed: int
-) -> Iterator[tuple[str, ...]]:
-    import random
+def _plot(path: Path, pattern: list[str], cluster: "Cluster", seed: int, horizon_s: float) -> None:
+    from r2cc_simai.failures.parse import incidents_of
+    from r2cc_simai.results.report.failure_picture import write_failure_picture
 
-    from r2cc_simai.detection.detect import detect
-    from r2cc_simai.detection.model import Failure
-    from r2cc_simai.errors import InputError
-    from r2cc_simai.failures.timeline import Component
-
-    known = [part.value for part in Component]
-    wrong = [name for name in names if name not in known]
-    if wrong:
-        raise InputError(f"--component {wrong[0]}: unknown (allowed: {', '.join(known)})")
-    failover = one.spec.failover
-    for name in names or known:
-        found = detect(failover, Failure(Component(name), traffic, auxiliary), random.Random(seed))
-        moves = _ms(found.resumes_s(failover.migrate_ms * 1e-3))
-        yield (name, "local", *_end(found.local), moves)
-        yield (name, "remote", *_end(found.remote), moves)
-
-
-def _end(end: "End") -> tuple[str, str, str]:
-    return _ms(end.known_s), end.source, "cannot tell" if end.blames is None else end.blames.value
-
-
-def _ms(seconds: float) -> str:
-    return "never" if seconds == float("inf") else f"{seconds * 1e3:.6g}"
-
-
-def _alarms(one: "Cluster", loads: list[float], hours: float | None, seed: int) -> Iterator[list[str]]:
-    from r2cc_simai.detection import false_alarms as model
-
-    trials = model.trials_of(one)
-    for load in loads:
-        queue = model.port_queue(one, load)
-        if trials is None:  # nothing that a queue delays
-            continue
-        late = model.late_share(queue, trials.deadline_s)
-        rates = [model.alarms_per_hour(queue, trials), model.most_alarms_per_hour(queue, trials)]
-        if hours is not None:
-            rates.append(model.simulate_alarms(queue, trials, hours, seed))
-        yield [f"{load:g}", f"{100 * late:.4g}", *(f"{rate:.4g}" for rate in rates)]
+    incidents = incidents_of(pattern, cluster, seed=seed, horizon_s=horizon_s)
+    title = f"{' '.join(pattern)} on {cluster.name}"
+    write_failure_picture(path, incidents, cluster, title, horizon_s if math.isfinite(horizon_s) else None)

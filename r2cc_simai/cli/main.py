@@ -11,7 +11,23 @@ from typing import Annotated, cast
 import typer
 
 from r2cc_simai import __version__
-from r2cc_simai.cli import advise, calibrate, cluster, coll, compare, export, failures, lab, real, sim, sweep, trace
+from r2cc_simai.cli import (
+    advise,
+    baseline,
+    calibrate,
+    cluster,
+    coll,
+    compare,
+    export,
+    failures,
+    lab,
+    real,
+    report,
+    sim,
+    stats,
+    sweep,
+    trace,
+)
 from r2cc_simai.errors import InputError, MissingComponentError, SimaiError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -33,10 +49,13 @@ app = typer.Typer(
 app.command("coll")(coll.coll)
 app.command("sweep")(sweep.sweep)
 app.command("sim")(sim.sim)
+app.command("stats")(stats.stats)
 app.command("advise")(advise.advise)
+app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("calibrate")(calibrate.calibrate)
 app.command("export")(export.export)
+app.add_typer(baseline.app, name="baseline")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(failures.app, name="failures")
 app.add_typer(trace.app, name="trace")

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from r2cc_simai.cli.failures_files import PatternFiles, load_patterns
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,7 +26,11 @@ def sim(
     ],
     fail: Annotated[
         list[str] | None,
-        typer.Option("--fail", metavar="FAILURE", help="component[=fraction]@t[..t2], repeatable; t in seconds."),
+        typer.Option(
+            "--fail",
+            metavar="FAILURE",
+            help="component[=fraction]@t[..t2] or a pattern name[:option=value,...], repeatable; t in seconds.",
+        ),
     ] = None,
     strategy: Annotated[
         list[str] | None,
@@ -52,6 +58,7 @@ def sim(
     unfold: Annotated[
         bool, typer.Option("--unfold", help="Simulate every rank, also where equal ones could be simulated once.")
     ] = False,
+    pattern_file: PatternFiles = None,
     json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
 ) -> None:
     """Simulate the training iteration of a trace under failures: time, overhead, exposed communication, tokens/s.
@@ -66,6 +73,7 @@ def sim(
     from r2cc_simai.training.job import run_training
 
     strategies = [parse_strategy(text) for text in strategy or ("balance",)]
+    load_patterns(pattern_file)
     where = load_cluster(cluster)
     failures = parse_failures(fail or [], where)
     job = read_job(trace, where, _gpu(gpu, where))

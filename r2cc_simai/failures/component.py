@@ -7,7 +7,7 @@ from r2cc_simai.errors import InputError
 from r2cc_simai.failures.timeline import Component
 
 _RANGE = re.compile(r"\[([\d,\-]+)\]")
-_PART = re.compile(r"(\d+)(?:-(\d+))?")
+_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 MOST_COMPONENTS = 100_000  # that one name may stand for
 
 
@@ -23,6 +23,12 @@ def component_of(name: str) -> tuple[str, Component]:
         if name.endswith(ending) and "." in name.removesuffix(ending):
             return name.removesuffix(ending), part
     return name, Component.NIC if "." in name else Component.PORT
+
+
+def kind_of(name: str) -> str:
+    """What kind of component a name is: nic, port, cable, path, server, rail or leaf."""
+    nic, part = component_of(name)
+    return part.value if "." in nic else nic.rstrip("0123456789[],-")
 
 
 def nics_of(cluster: Cluster, name: str) -> list[int]:
@@ -63,17 +69,17 @@ def _nics_of_one(cluster: Cluster, name: str) -> list[int]:
     if name in cluster.nic_by_name:
         return [cluster.nic_by_name[name]]
     server, dot, nic = name.partition(".")
-    if dot and re.fullmatch(r"server\d+", server) and int(server[6:]) < len(cluster.servers):
+    if dot and re.fullmatch(r"server\d{1,18}", server) and int(server[6:]) < len(cluster.servers):
         names = ", ".join(cluster.nics[i].name for i in cluster.servers[int(server[6:])].nics)
         raise InputError(f"{name!r}: {cluster.name}'s {server} has no NIC {nic!r} ({names})")
-    if not dot and re.fullmatch(r"server\d+", name) and int(name[6:]) < len(cluster.servers):
+    if not dot and re.fullmatch(r"server\d{1,18}", name) and int(name[6:]) < len(cluster.servers):
         return list(cluster.servers[int(name[6:])].nics)
-    if not dot and re.fullmatch(r"rail\d+", name):
+    if not dot and re.fullmatch(r"rail\d{1,18}", name):
         nics = [nic.index for nic in cluster.nics if nic.rail == int(name[4:])]
         if nics:
             return nics
     leaves = cluster.leaves
-    if not dot and re.fullmatch(r"leaf\d+", name) and int(name[4:]) < len(leaves):
+    if not dot and re.fullmatch(r"leaf\d{1,18}", name) and int(name[4:]) < len(leaves):
         return list(leaves[int(name[4:])].nics)
     last = len(cluster.servers) - 1
     more = f", railN or leafN (0 to {len(leaves) - 1})" if leaves else " or railN"

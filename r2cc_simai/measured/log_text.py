@@ -18,10 +18,18 @@ class LogText:
 
     name: str
     lines: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
+    """Number of each line in the file from 1; where there are none, lines count on."""
+    unended: frozenset[int] = frozenset()
+    """Indices of lines whose line end never came: the last one of a file that was cut, or a rank's last words."""
+
+    def number(self, index: int) -> int:
+        """Number in the file of a line's index."""
+        return self.numbers[index] if self.numbers else index + 1
 
     def where(self, index: int) -> str:
         """`file:line` of a line's index."""
-        return f"{self.name}:{index + 1}"
+        return f"{self.name}:{self.number(index)}"
 
     def error(self, index: int, expected: str) -> InputError:
         """An error at a line, which it quotes."""

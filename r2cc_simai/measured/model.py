@@ -164,6 +164,10 @@ class Measurement:
     n_nodes: int | None = None
     n_ranks: int | None = None
     failed: FailedNic | None = None
+    failures: tuple[str, ...] = ()
+    """Of a simulated run: its failures, as `--fail` takes them."""
+    cluster: str = ""
+    """Of a simulated run: its cluster, as `--cluster` takes it."""
     sizes: tuple[SizeResult, ...] = ()
     iterations: IterationSeries | None = None
     graph: GraphTable | None = None

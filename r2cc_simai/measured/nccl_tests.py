@@ -1,169 +1,237 @@
-"""Reads the text that nccl-tests prints, one run or several after another in a file.
+"""Reads the text that nccl-tests prints, one run or several after another in a file, whole or not.
 
 What a run is comes from the lines around its table: the program's name, the list of ranks, and the
-R2CC_*, NCCL_* settings and `nodes=N ranks=N` that a launcher printed before it.
+R2CC_*, NCCL_* settings and `nodes=N ranks=N` that a launcher printed before it. A text that was cut, or into which
+several ranks wrote, is read as far as its rows are certain; what was skipped stands in the warnings of the first run.
 """
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from r2cc_simai.errors import InputError
 from r2cc_simai.measured.log_text import LogText
-from r2cc_simai.measured.model import Measurement, SizeResult
-from r2cc_simai.measured.nccl_table import HEADING, ROW, TableLayout, read_heading, read_row
+from r2cc_simai.measured.model import Measurement
+from r2cc_simai.measured.nccl_context import COUNTED, RANK, SECTION, SETTING, SHAPE, START, RunContext
+from r2cc_simai.measured.nccl_lines import HEAD, RowReader
+from r2cc_simai.measured.nccl_table import HEADING, WHOLE_HEADING, read_heading
 from r2cc_simai.measured.settings import failure_warnings, run_settings
+from r2cc_simai.measured.skipped import Skipped
 
 SIGN = re.compile(r"^# nThread \d|^# Using devices|^# Collective test starting|^\[nccl-tests\]|" + HEADING.pattern)
 """A line by which such a text is known."""
 
-_SECTION = re.compile(r"^=+ (.+?) =+$")
-_SETTING = re.compile(r"\b((?:R2CC|NCCL)_[A-Z0-9_]+)=(\S*)")
-_SHAPE = re.compile(r"\bnodes=(\d+) ranks=(\d+)\b")
-_PROGRAM = re.compile(r"\b([a-z_0-9]+)_perf\b")
-_RANK = re.compile(r"^#\s+Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device")
 _FOOTER = re.compile(r"^#\s*Out of bounds values\s*:\s*(\d+)")
 _EXIT = re.compile(r"^\[nccl-tests\] rc=(\d+)")
-_START = re.compile(r"^# (?:nccl-tests version|Collective test starting|nThread \d)")
-_ANNOUNCES = (_SHAPE, _START, _RANK)
-"""Lines after which a table must follow."""
-_SEPARATES = (_SECTION, _SETTING, *_ANNOUNCES)
-"""Lines that belong to the next run when they follow a finished table."""
+_NEXT_LAUNCH = (SECTION, SHAPE)
+"""Lines that only a launcher prints, between runs."""
+_OF_A_RUN = (SECTION, SHAPE, SETTING, START, RANK)
 
 
 @dataclass
-class _Run:
-    """What the lines read so far say of one run."""
+class _Table:
+    """A table, and the run that it belongs to. Several ranks that share a stream share the table."""
 
-    section: str = ""
-    announced: bool = False
-    program: str = ""
-    variables: dict[str, str] = field(default_factory=dict)
-    settings_line: int = 0
-    shape: tuple[int, int] | None = None
-    hosts: list[str] = field(default_factory=list)
-    layout: TableLayout | None = None
-    heading_line: int = 0
-    sizes: list[SizeResult] = field(default_factory=list)
-    closed: bool = False
+    context: RunContext
+    heading: int
+    reader: RowReader
+    headings: int = 1
+    footers: int = 0
+    ended: bool = False
+    """Whether the launcher has said that the run is over."""
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rank that printed a heading printed the table's last line."""
+        return self.footers >= self.headings
+
+    @property
+    def begun(self) -> bool:
+        """Whether what follows may belong to another run: the table has rows, or its end."""
+        return bool(self.reader.rows) or self.footers > 0 or self.ended
 
 
 def read_nccl_tests(log: LogText) -> list[Measurement]:
-    """Every run of the text, in order.
+    """Every run of the text that has rows, in order.
 
-    Raises InputError on a table that is cut short, has no rows or does not fit its heading, and when
-    the text holds no table at all.
+    Raises:
+        InputError: no row of any run can be read.
     """
-    measurements: list[Measurement] = []
-    run = _Run()
-    for index, line in enumerate(log.lines):
-        if run.closed and _matches(line, _SEPARATES):
-            measurements.append(_measurement(log, run))
-            run = _Run()
-        _read_line(log, index, run)
-    if measurements and run.layout is None and not run.announced:
-        return measurements
-    if not run.closed:
-        raise log.truncated("the table of nccl-tests and its last line '# Out of bounds values'")
-    return [*measurements, _measurement(log, run)]
+    scan = _Scan(log)
+    for index in range(len(log.lines)):
+        scan.line(index)
+    return scan.measurements()
 
 
 def _matches(line: str, patterns: Iterable[re.Pattern[str]]) -> bool:
     return any(pattern.search(line) for pattern in patterns)
 
 
-def _read_line(log: LogText, index: int, run: _Run) -> None:
-    line = log.lines[index]
-    if HEADING.match(line):
-        _open_table(log, index, run)
-    elif footer := _FOOTER.match(line):
-        _close_table(log, index, run, int(footer[1]))
-    elif run.layout is not None and not run.closed:
-        if _matches(line, (_SECTION, _START)):
-            raise log.error(index, "the end of the table ('# Out of bounds values')")
-        if ROW.match(line):
-            run.sizes.append(read_row(log, index, run.layout))
-    elif (exit_code := _EXIT.match(line)) and run.closed and int(exit_code[1]):
-        run.warnings.append(f"{log.where(index)}: the run ended with exit code {exit_code[1]}")
-    elif not run.closed:
-        _read_context(index, line, run)
+class _Scan:
+    """Goes through the lines once; no line changes what earlier ones yielded."""
+
+    def __init__(self, log: LogText) -> None:
+        self._log = log
+        self._skipped = Skipped(log.name)
+        self._tables: list[_Table] = []
+        self._next = RunContext()
+        self._same_launch = False
+        """Whether a table that follows may belong to the launch of the one before."""
+
+    @property
+    def _table(self) -> _Table | None:
+        return self._tables[-1] if self._tables else None
+
+    def line(self, index: int) -> None:
+        """Reads one line."""
+        line = self._log.lines[index]
+        if HEADING.match(line) or WHOLE_HEADING.search(line):
+            self._heading(index)
+        elif footer := _FOOTER.match(line):
+            self._footer(index, int(footer[1]))
+        elif exit_code := _EXIT.match(line):
+            self._exit(index, int(exit_code[1]))
+        elif _matches(line, _OF_A_RUN):
+            self._context(line)
+        if self._table is not None:
+            self._table.reader.take(index)
+        elif HEAD.match(line.lstrip()):
+            complaint = self._log.error(index, "the heading of the table ('# size count type ..') before its rows")
+            self._skipped.line(self._log.number(index), "no heading of a table before it", complaint)
+        if self._table is None or self._table.begun:
+            self._next.take(index, line)
+        else:
+            self._table.context.take(index, line)
+
+    def _heading(self, index: int) -> None:
+        table = self._table
+        try:
+            layout = read_heading(self._log, index)
+        except InputError as error:
+            self._skipped.line(self._log.number(index), "heading of a table cut short", error)
+            return
+        if table is not None and table.reader.layout == layout and self._of_another_rank(table):
+            table.headings += 1
+            table.reader.several = True
+            return
+        context = self._next
+        if table is not None and not table.complete and self._same_launch:
+            context = context.of_launch(table.context)
+        reader = RowReader(self._log, layout, self._skipped)
+        if table is not None and self._same_launch:
+            reader = table.reader.following(layout)
+        reader.several |= context.repeated
+        self._tables.append(_Table(context, index, reader))
+        self._next, self._same_launch = RunContext(), True
+        if layout.cpu_time:
+            self._tables[-1].warnings.append(f"{self._log.where(index)}: the times are CPU times")
+
+    def _of_another_rank(self, table: _Table) -> bool:
+        """Whether another heading only repeats that of the table, which another rank of the run prints."""
+        return not table.begun or (self._same_launch and not table.complete and not self._next.announced)
+
+    def _footer(self, index: int, wrong: int) -> None:
+        table = self._table
+        if table is None:
+            return
+        table.footers += 1
+        if table.complete:
+            table.reader.settle()
+        if wrong and not any(row.wrong for row in table.reader.rows):
+            table.warnings.append(f"{self._log.where(index)}: {wrong} values out of bounds")
+
+    def _exit(self, index: int, code: int) -> None:
+        table = self._table
+        if table is None or table.ended or self._next.announced:
+            return
+        table.ended = True
+        table.reader.settle()
+        if code:
+            table.warnings.append(f"{self._log.where(index)}: the run ended with exit code {code}")
+
+    def _context(self, line: str) -> None:
+        """A line that says what runs: the first of them behind a table begins another run."""
+        table = self._table
+        if table is None:
+            return
+        table.ended |= _matches(line, _NEXT_LAUNCH)
+        if not table.begun:
+            return
+        self._same_launch = self._same_launch and not table.ended
+        if table.ended or table.complete:
+            table.reader.settle()
+        elif START.match(line):
+            table.reader.several = True
+
+    def measurements(self) -> list[Measurement]:
+        """The runs that have rows; the first carries the notes on what was skipped."""
+        runs = []
+        for table in self._tables:
+            table.reader.settle()
+            try:
+                runs.append(_measurement(self._log, table))
+            except InputError as error:
+                self._skipped.remark(f"run skipped: {error}", error)
+        if not runs:
+            raise self._skipped.first or self._log.truncated("a whole row of the table of nccl-tests")
+        if self._next.announced:
+            last = self._log.truncated("").args[0].partition(": expected")[0]
+            self._skipped.remark(f"{last}: the log ends before the table of its last run")
+        return [replace(runs[0], warnings=(*runs[0].warnings, *self._skipped.notes)), *runs[1:]]
 
 
-def _open_table(log: LogText, index: int, run: _Run) -> None:
-    if run.layout is not None:
-        raise log.error(index, "lines that tell one run from the next before a second table")
-    run.layout = read_heading(log, index)
-    run.heading_line = index
-    if run.layout.cpu_time:
-        run.warnings.append(f"{log.where(index)}: the times are CPU times")
-
-
-def _close_table(log: LogText, index: int, run: _Run, wrong: int) -> None:
-    if run.layout is None or not run.sizes:
-        raise log.error(index, "a row of results before the end of the table")
-    run.closed = True
-    rows = [f"{size.bytes} bytes: {size.wrong} wrong elements" for size in run.sizes if size.wrong]
-    run.warnings += [f"{log.where(run.heading_line)}: {row}" for row in rows]
-    if wrong and not rows:
-        run.warnings.append(f"{log.where(index)}: {wrong} values out of bounds")
-
-
-def _read_context(index: int, line: str, run: _Run) -> None:
-    """Takes what a line before the table says of the run."""
-    run.announced |= _matches(line, _ANNOUNCES)
-    if section := _SECTION.match(line):
-        run.section = section[1]
-    if shape := _SHAPE.search(line):
-        run.shape = (int(shape[1]), int(shape[2]))
-    if program := _PROGRAM.search(line):
-        run.program = program[1]
-    if rank := _RANK.match(line):
-        run.hosts.append(rank[2])
-    if settings := dict(_SETTING.findall(line)):
-        run.variables |= settings
-        run.settings_line = index
-
-
-def _measurement(log: LogText, run: _Run) -> Measurement:
-    settings_at = log.where(run.settings_line)
-    settings = run_settings(run.variables, settings_at)
-    hosts = tuple(dict.fromkeys(run.hosts))
-    n_nodes, n_ranks = _shape(log, run, hosts)
-    heading = log.where(run.heading_line)
+def _measurement(log: LogText, table: _Table) -> Measurement:
+    context, sizes = table.context, tuple(table.reader.rows)
+    if not sizes:
+        raise log.error(table.heading, "a whole row of results in the table that begins here")
+    settings_at = log.where(context.settings_line)
+    settings = run_settings(context.variables, settings_at)
+    heading = log.where(table.heading)
+    n_nodes, n_ranks = context.shape_at(heading)
     return Measurement(
-        source=f"{heading} ({run.section})" if run.section else heading,
-        collective=run.program or _collective_of_rows(log, run),
+        source=f"{heading} ({context.section})" if context.section else heading,
+        collective=context.program or _collective_of_rows(log, table),
         mode=settings.mode,
-        host_names=hosts,
+        host_names=context.hosts,
         nic_names=settings.nic_names,
         n_nodes=n_nodes,
         n_ranks=n_ranks,
         failed=settings.failed,
-        sizes=tuple(run.sizes),
-        section=run.section,
-        warnings=(*run.warnings, *failure_warnings(settings, n_nodes, settings_at)),
+        failures=settings.failures,
+        cluster=settings.cluster,
+        sizes=sizes,
+        section=context.section,
+        warnings=(
+            *(f"{heading}: {size.bytes} bytes: {size.wrong} wrong elements" for size in sizes if size.wrong),
+            *table.warnings,
+            *_extent(heading, table),
+            *context.remarks(heading),
+            *failure_warnings(settings, n_nodes, settings_at),
+        ),
     )
 
 
-def _shape(log: LogText, run: _Run, hosts: tuple[str, ...]) -> tuple[int | None, int | None]:
-    """(servers, ranks), from the list of ranks and from what the launcher printed; they must agree."""
-    listed = (len(hosts), len(run.hosts)) if hosts else None
-    if listed and run.shape and listed != run.shape:
-        raise InputError(
-            f"{log.where(run.heading_line)}: expected the {run.shape[1]} ranks on {run.shape[0]} nodes that "
-            f"the log announces, found {listed[1]} ranks on {listed[0]} nodes listed"
-        )
-    return listed or run.shape or (None, None)
+def _extent(heading: str, table: _Table) -> list[str]:
+    """What to say of a table that is not that of one rank from its heading to its end."""
+    found = []
+    rows = table.reader.rows
+    if table.headings > 1:
+        found.append(f"{heading}: {table.headings} headings: the rows of several ranks stand in one table")
+    if not table.complete:
+        read = f"{len(rows)} row{'s' if len(rows) > 1 else ''} read, the last of {rows[-1].bytes} bytes"
+        found.append(f"{heading}: the table has no end ('# Out of bounds values'): {read}")
+    return found
 
 
-def _collective_of_rows(log: LogText, run: _Run) -> str:
+def _collective_of_rows(log: LogText, table: _Table) -> str:
     """The collective of a text that does not print the program's name (nccl-tests before 2.17).
 
     A reduction without a root is an AllReduce, whose bus bandwidth 2(n-1)/n is at least the algorithm's,
     or a ReduceScatter, (n-1)/n, for which it is less.
     """
-    last = max(run.sizes, key=lambda size: size.bytes)
-    if last.redop == "none" or last.root != -1 or not last.algbw:
-        raise log.error(run.heading_line, "the program's name (such as all_reduce_perf) before the table")
+    known = [size for size in table.reader.rows if size.redop != "none" and size.root == -1 and size.algbw]
+    if not known:
+        raise log.error(table.heading, f"the program's name ({COUNTED}) before the table")
+    last = max(known, key=lambda size: size.bytes)
     return "all_reduce" if last.busbw >= last.algbw else "reduce_scatter"

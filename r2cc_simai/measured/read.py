@@ -6,7 +6,8 @@ from re import Pattern
 
 from r2cc_simai.errors import InputError
 from r2cc_simai.measured import cuda_graph, hot_repair, nccl_tests
-from r2cc_simai.measured.log_text import LogText, log_text, read_text
+from r2cc_simai.measured.clean import clean_log
+from r2cc_simai.measured.log_text import LogText, read_text
 from r2cc_simai.measured.model import Measurement
 from r2cc_simai.measured.nccl_tests_json import read_nccl_tests_json
 
@@ -28,7 +29,7 @@ def read_log(path: str | Path) -> list[Measurement]:
     text = read_text(Path(path))
     if text.lstrip().startswith("{"):
         return read_nccl_tests_json(str(path), text)
-    log = log_text(str(path), text)
+    log = clean_log(str(path), text)
     for sign, read in FORMS:
         if log.find(sign) is not None:
             return read(log)

@@ -11,16 +11,23 @@ DEFAULT_CHUNKS = 4
 
 R2CC_ALLREDUCE = f"r2cc-allreduce:k={DEFAULT_CHUNKS}"
 
+STRATEGY, FAILURES, CLUSTER = "R2CC_SIMAI_STRATEGY", "R2CC_SIMAI_FAIL", "R2CC_SIMAI_CLUSTER"
+"""What a simulated run says of itself: strategy spec, failures as `--fail` takes them, cluster as `--cluster` does."""
+SEPARATOR = ";"
+"""Between failures."""
+
 _MODES = {"0": "nccl", "1": "hot-repair", "2": "balance", "3": "r2cc-allreduce"}
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Strategy spec, NICs and failed NIC of a run."""
+    """Strategy spec, NICs and failed NIC of a run; failures and cluster where the run was a simulated one."""
 
     mode: str
     nic_names: tuple[str, ...]
     failed: FailedNic | None
+    failures: tuple[str, ...] = ()
+    cluster: str = ""
 
 
 def run_settings(variables: Mapping[str, str], where: str) -> RunSettings:
@@ -29,6 +36,9 @@ def run_settings(variables: Mapping[str, str], where: str) -> RunSettings:
     R2CC_FAILED_NODE counts hosts from 0 and names a failure only in the modes that react to one.
     Raises InputError, at `where`, on a value that has no meaning here.
     """
+    if STRATEGY in variables:
+        failures = tuple(one for one in variables.get(FAILURES, "").split(SEPARATOR) if one)
+        return RunSettings(variables[STRATEGY], (), None, failures, variables.get(CLUSTER, ""))
     mode = _strategy(variables, where)
     nics = _nic_names(variables.get("NCCL_IB_HCA", ""))
     failed = None if mode == "nccl" else _failed_nic(variables, nics, where)
@@ -36,11 +46,13 @@ def run_settings(variables: Mapping[str, str], where: str) -> RunSettings:
 
 
 def failure_warnings(settings: RunSettings, n_nodes: int | None, where: str) -> tuple[str, ...]:
-    """A warning where a strategy reacts to a failure that nothing names.
+    """A warning where a strategy reacts to a failure that nothing names, or where nothing was measured.
 
     Raises InputError, at `where`, when the failed server is none of the run's.
     """
     failed = settings.failed
+    if settings.cluster:
+        return (f"{where}: simulated by r2cc-simai, not measured",)
     if failed is not None and n_nodes is not None and failed.node >= n_nodes:
         raise InputError(f"{where}: expected R2CC_FAILED_NODE below {n_nodes}, found {failed.node}")
     if settings.mode != "nccl" and failed is None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from r2cc_simai.errors import InputError
+from r2cc_simai.measured.untangle import plain
 from r2cc_simai.real.process import Sink
-from r2cc_simai.real.untangle import plain
 
 STARTED = "the failure hook started"
 ENDED = "the failure hook ended"

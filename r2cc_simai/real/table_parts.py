@@ -14,8 +14,8 @@ from r2cc_simai.errors import InputError
 from r2cc_simai.measured.log_text import LogText
 from r2cc_simai.measured.model import SizeResult
 from r2cc_simai.measured.nccl_table import HEADING, ROW, read_heading, read_row
+from r2cc_simai.measured.untangle import untangle
 from r2cc_simai.real.injection import ENDED, STARTED
-from r2cc_simai.real.untangle import untangle
 
 _FOOTER = re.compile(r"^#\s*Out of bounds values\s*:\s*\d+")
 _SETTINGS = re.compile(r"^\[nccl-tests\] nodes=")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from r2cc_simai.errors import InputError
-from r2cc_simai.real.untangle import untangle
+from r2cc_simai.measured.untangle import untangle
 
 SIGN = "[torch-rank] "
 

@@ -7,18 +7,20 @@ digits (whole numbers, such as byte counts, are exact). The Parquet file holds t
 
 import csv
 import io
-import json
 import os
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from r2cc_simai.errors import InputError
+from r2cc_simai.results.case_log import ROWS_JSONL, logged_rows
 from r2cc_simai.results.table import COLUMNS, NUMBER_COLUMNS, WHOLE_COLUMNS, Row, row_from_dict, row_to_dict
 
 RESULTS_CSV = "results.csv"
 RESULTS_PARQUET = "results.parquet"
-ROWS_JSONL = "rows.jsonl"
+ROWS_PER_GROUP = 50_000
+"""Rows of a row group of the Parquet file, which is what a writer holds in memory."""
 
 
 def canonical(value: float) -> float:
@@ -29,28 +31,39 @@ def canonical(value: float) -> float:
 def csv_text(rows: Iterable[Row]) -> str:
     """Return the rows as the text of a CSV file, header included."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([_csv_cell(value) for value in row_to_dict(row).values()] for row in rows)
+    _write_csv(rows, out)
     return out.getvalue()
 
 
 def write_csv(rows: Iterable[Row], path: Path) -> None:
-    """Write the rows to a CSV file, which appears whole or not at all."""
-    replace_file(path, csv_text(rows).encode())
+    """Write the rows to a CSV file, which appears whole or not at all; they pass one by one."""
+    fresh = _fresh(path)
+    with fresh.open("w", encoding="utf-8", newline="") as file:
+        _write_csv(rows, file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
 
 
 def write_parquet(rows: Iterable[Row], path: Path) -> None:
-    """Write the rows to a Parquet file: text columns, `seed` and `bytes` as int64, values as nullable float64."""
-    import pyarrow as pa
+    """Write the rows to a Parquet file, which appears whole or not at all, a row group at a time."""
     import pyarrow.parquet as pq
 
-    kinds = dict.fromkeys(WHOLE_COLUMNS, pa.int64()) | {column: pa.float64() for column in NUMBER_COLUMNS}
-    schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
-    table = pa.Table.from_pylist([_canonical_dict(row) for row in rows], schema=schema)
-    sink = io.BytesIO()
-    pq.write_table(table, sink)
-    replace_file(path, sink.getvalue())
+    fresh, left = _fresh(path), iter(rows)
+    with fresh.open("wb") as file:
+        with pq.ParquetWriter(file, _schema()) as writer:
+            while group := list(islice(left, ROWS_PER_GROUP)):
+                writer.write_table(arrow_table(group))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def arrow_table(rows: Iterable[Row]) -> Any:
+    """Return the rows as an Arrow table: text columns, `seed` and `bytes` as int64, values as nullable float64."""
+    import pyarrow as pa
+
+    return pa.Table.from_pylist([_canonical_dict(row) for row in rows], schema=_schema())
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -72,7 +85,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write `content` to `path` so that a reader sees the old file or the new one, never a part."""
-    fresh = path.with_name(path.name + ".new")
+    fresh = _fresh(path)
     with fresh.open("wb") as file:
         file.write(content)
         file.flush()
@@ -80,27 +93,21 @@ def replace_file(path: Path, content: bytes) -> None:
     fresh.replace(path)
 
 
-def finished_lines(content: bytes, path: Path) -> tuple[list[dict[str, Any]], int]:
-    """Return the records of a `rows.jsonl` and the length in bytes of the part that holds them.
+def _schema() -> Any:
+    import pyarrow as pa
 
-    What follows the last line end was torn by a kill and is left out. Raises InputError for a whole line
-    that is not a record, since no kill explains it.
-    """
-    end = content.rfind(b"\n") + 1
-    records = []
-    for number, line in enumerate(content[:end].splitlines(), start=1):
-        records.append(_record(line, f"{path}:{number}"))
-    return records, end
+    kinds = dict.fromkeys(WHOLE_COLUMNS, pa.int64()) | {column: pa.float64() for column in NUMBER_COLUMNS}
+    return pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
 
 
-def _record(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        record = None
-    if not isinstance(record, dict) or not {"case", "rows", "wall_s"} <= set(record):
-        raise InputError(f'{where}: not a finished case; expected {{"case": ..., "rows": [...], "wall_s": ...}}')
-    return {**record, "rows": [row_from_dict(values, where) for values in record["rows"]]}
+def _fresh(path: Path) -> Path:
+    return path.with_name(path.name + ".new")
+
+
+def _write_csv(rows: Iterable[Row], out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_csv_cell(value) for value in row_to_dict(row).values()] for row in rows)
 
 
 def _csv_cell(value: str | float | int | None) -> str:
@@ -120,7 +127,7 @@ def _read_folder(path: Path) -> list[Row]:
     log = path / ROWS_JSONL
     if not log.is_file():
         raise InputError(f"{path}: not a run folder; expected {RESULTS_CSV} or {ROWS_JSONL} in it")
-    return [row for record in finished_lines(log.read_bytes(), log)[0] for row in record["rows"]]
+    return logged_rows(log)
 
 
 def _read_csv(path: Path) -> list[Row]:

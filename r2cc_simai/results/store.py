@@ -1,7 +1,8 @@
 """A run folder: the rows of a sweep on disk, case by case, so that a killed sweep resumes.
 
-manifest.json    the scenario and its hash
+manifest.json    the scenario and its hash; at the end also how the sweep went
 rows.jsonl       a line for every finished case, in the order in which the cases finished
+dataset/         the same as Parquet, written while the sweep runs
 results.csv      the table, in the order of the scenario (written at the end)
 results.parquet  the same
 timings.csv      wall time of every case in seconds, apart from the results since it never repeats
@@ -12,25 +13,22 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from r2cc_simai import __version__
 from r2cc_simai.errors import InputError
-from r2cc_simai.results.files import (
-    RESULTS_CSV,
-    RESULTS_PARQUET,
-    ROWS_JSONL,
-    finished_lines,
-    replace_file,
-    write_csv,
-    write_parquet,
-)
-from r2cc_simai.results.table import Row, to_json
+from r2cc_simai.results.case_log import ROWS_JSONL, CaseLog, Finished
+from r2cc_simai.results.dataset import Dataset
+from r2cc_simai.results.files import RESULTS_CSV, RESULTS_PARQUET, replace_file, write_csv, write_parquet
+from r2cc_simai.results.table import Row
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.csv"
+CASES_PER_PART = 500
+SECONDS_PER_PART = 60.0
 
 
 class RunFolder:
@@ -47,23 +45,25 @@ class RunFolder:
         """
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        self._log = path / ROWS_JSONL
         _claim(path, scenario)
-        self._log.touch()
+        (path / ROWS_JSONL).touch()
         _sync_folder(path)
-        content = self._log.read_bytes()
-        records, self._end = finished_lines(content, self._log)
-        self._size = len(content)
-        self._rows: dict[str, list[Row]] = {record["case"]: record["rows"] for record in records}
-        self._wall_s: dict[str, float] = {record["case"]: record["wall_s"] for record in records}
+        self._log = CaseLog(path / ROWS_JSONL)
+        self._dataset = Dataset(path, self._log)
+        self.flush()
 
-    def done(self) -> dict[str, list[Row]]:
-        """Return the rows of each finished case, in the order in which the cases finished."""
-        return {case: list(rows) for case, rows in self._rows.items()}
+    def done(self) -> Mapping[str, list[Row]]:
+        """Return the rows of each finished case, in the order in which the cases finished; they stay on disk until
+        they are asked for, and cases that finish later appear."""
+        return self._log
+
+    def of(self, cases: Iterable[str]) -> Iterator[tuple[str, list[Row]]]:
+        """Yield some finished cases with their rows."""
+        return self._log.of(cases)
 
     def timings(self) -> dict[str, float]:
         """Return the wall time of each finished case in seconds."""
-        return dict(self._wall_s)
+        return self._log.timings()
 
     def append(self, case_key: str, rows: Sequence[Row], wall_s: float) -> None:
         """Store a finished case and the wall time in seconds that it took; durable on return.
@@ -71,37 +71,39 @@ class RunFolder:
         Raises ValueError when the case is in the folder already, InputError when another sweep has
         written to the folder meanwhile.
         """
-        if case_key in self._rows:
-            raise ValueError(f"case {case_key!r} is finished already")
-        record = {"case": case_key, **to_json(rows), "wall_s": wall_s}
-        self._write(json.dumps(record, allow_nan=False).encode() + b"\n")
-        self._rows[case_key] = list(rows)
-        self._wall_s[case_key] = wall_s
+        self.append_all([Finished(case_key, list(rows), wall_s)])
 
-    def finish(self, case_order: Sequence[str]) -> None:
-        """Write `results.csv`, `results.parquet` and `timings.csv`, with the cases in the given order.
+    def append_all(self, finished: Sequence[Finished]) -> None:
+        """Store several finished cases at once, as `append` does one."""
+        self._log.append(finished)
+        self._not_in_dataset += len(finished)
+        if self._not_in_dataset >= CASES_PER_PART or time.monotonic() - self._flushed_at > SECONDS_PER_PART:
+            self.flush()
+
+    def flush(self) -> None:
+        """Bring the dataset up to what is finished."""
+        self._dataset.catch_up()
+        self._not_in_dataset, self._flushed_at = 0, time.monotonic()
+
+    def finish(self, case_order: Sequence[str], went: Mapping[str, Any] | None = None) -> None:
+        """Write `results.csv`, `results.parquet` and `timings.csv`, with the cases in the given order, and to the
+        manifest how the sweep went (`went`).
 
         Raises ValueError when a case of `case_order` is not finished.
         """
-        missing = [case for case in case_order if case not in self._rows]
+        missing = [case for case in case_order if case not in self._log]
         if missing:
             raise ValueError(f"{len(missing)} cases are not finished, the first is {missing[0]!r}")
-        rows = [row for case in case_order for row in self._rows[case]]
-        write_csv(rows, self.path / RESULTS_CSV)
-        write_parquet(rows, self.path / RESULTS_PARQUET)
-        replace_file(self.path / TIMINGS, _timings_text(case_order, self._wall_s).encode())
+        self.flush()
+        for write, name in ((write_csv, RESULTS_CSV), (write_parquet, RESULTS_PARQUET)):
+            write((row for _, rows in self.of(case_order) for row in rows), self.path / name)
+        replace_file(self.path / TIMINGS, _timings_text(case_order, self.timings()).encode())
+        if went:
+            self._say(went)
 
-    def _write(self, line: bytes) -> None:
-        with self._log.open("r+b") as file:
-            if file.seek(0, os.SEEK_END) != self._size:
-                raise InputError(f"{self._log}: another sweep writes to this folder; choose another folder")
-            file.truncate(self._end)
-            file.seek(self._end)
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-        self._end += len(line)
-        self._size = self._end
+    def _say(self, went: Mapping[str, Any]) -> None:
+        manifest = self.path / MANIFEST
+        replace_file(manifest, _manifest_text({**json.loads(manifest.read_bytes()), "went": went}))
 
 
 def _claim(path: Path, scenario: Mapping[str, Any]) -> None:
@@ -115,7 +117,11 @@ def _claim(path: Path, scenario: Mapping[str, Any]) -> None:
     if (path / ROWS_JSONL).exists():
         raise InputError(f"{manifest}: missing beside {ROWS_JSONL}; choose another folder")
     content = {"version": __version__, "scenario_sha256": digest, "scenario": scenario}
-    replace_file(manifest, json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
+    replace_file(manifest, _manifest_text(content))
+
+
+def _manifest_text(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, indent=2, allow_nan=False).encode() + b"\n"
 
 
 def _digest(manifest: Path) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 
 from r2cc_simai.errors import InputError
 
-BANDWIDTHS = frozenset({"algbw", "busbw", "tokens_per_s"})
+BANDWIDTHS = frozenset({"algbw", "busbw", "tokens_per_s", "effective_time"})
 """Metrics of which more is better: their overhead and their gap are ratios of reciprocals."""
 
 

@@ -7,7 +7,7 @@ one nearest to the cluster as it was is taken. Sizes that a disturbance spoilt (
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -76,6 +76,8 @@ class Calibration:
     parameters: tuple[Fitted, ...]
     before_s: Floats
     after_s: Floats
+    remarks: tuple[str, ...] = ()
+    """What makes the sweep doubtful, and what of the log was skipped."""
 
     @property
     def ok(self) -> bool:
@@ -95,7 +97,8 @@ def calibrate(log: str | Path, cluster_name: str | None, progress: Progress = la
     Raises:
         InputError: the log is none, its cluster is not known, or it holds no healthy sweep.
     """
-    healthy = [m for m in read_log(log) if m.mode == "nccl" and m.collective == "all_reduce" and m.sizes]
+    runs = read_log(log)
+    healthy = [m for m in runs if m.mode == "nccl" and m.collective == "all_reduce" and m.sizes]
     if not healthy:
         raise InputError(f"{log}: no healthy AllReduce sweep in it (nccl-tests of plain NCCL is wanted)")
     sweep = max(healthy, key=lambda m: len(m.sizes))
@@ -103,7 +106,8 @@ def calibrate(log: str | Path, cluster_name: str | None, progress: Progress = la
     if sum(point.judged for point in points) < FEWEST_SIZES:
         raise InputError(f"{sweep.source}: {len(points)} sizes; a sweep of at least {FEWEST_SIZES} is wanted")
     cluster = cluster_of(sweep, cluster_name)
-    return fit(cluster, points, sweep.source, progress)
+    remarks = dict.fromkeys((*runs[0].warnings, *sweep.warnings))
+    return replace(fit(cluster, points, sweep.source, progress), remarks=tuple(remarks))
 
 
 def points_of(sizes: Sequence[SizeResult]) -> list[Point]:

@@ -72,7 +72,7 @@ def compare_log(path: str | Path, cluster_name: str | None, backend: Backend) ->
     remarks: list[str] = []
     names: dict[str, None] = {}
     for measurement in read_log(path):
-        cluster = cluster_of(measurement, cluster_name)
+        cluster = cluster_of(measurement, cluster_name or measurement.cluster or None)
         names[cluster.name] = None
         try:
             compared += _Comparer(measurement, cluster, backend).compared()
@@ -105,13 +105,14 @@ class _Comparer:
     def _sizes(self) -> Iterator[Compared]:
         spoilt = outlier_sizes(self._measurement.sizes)
         for size in self._measurement.sizes:
-            job = Job(size.bytes, self._collective, 1, 1)
+            root = size.root if 0 <= size.root < self._cluster.n_ranks else 0
+            job = Job(size.bytes, self._collective, 1, 1, root=root)
             simulated = self._simulate(self._measurement.mode, self._lost_from_the_start(), job)
             yield self._beside(simulated, "time", size.time_s, judged=size.bytes not in spoilt)
 
     def _series(self, series: IterationSeries) -> Iterator[Compared]:
         """The healthy iterations, the one that the failure hits, those after it: times and bytes per NIC."""
-        healthy = self._simulate("nccl", None, Job(series.bytes, self._collective, 2, 0))
+        healthy = self._simulate("nccl", (), Job(series.bytes, self._collective, 2, 0))
         yield self._beside(healthy, "time_first", series.healthy[0].time_s, "healthy")
         yield from self._steady(healthy, series.healthy[1:], "healthy")
         hit = self._simulate_cut(series.cut, series.cut.later_strategy, series.bytes, graph=False)
@@ -127,7 +128,7 @@ class _Comparer:
         """The steady time of each graph, what it costs to capture it anew, and the iterations that the cuts hit."""
         job = Job(table.bytes, self._collective, 1, 1, graph=True)
         for row in table.rows:
-            pattern = self._lost_from_the_start() if row.strategy != "nccl" else None
+            pattern = self._lost_from_the_start() if row.strategy != "nccl" else ()
             steady = self._simulate(row.strategy, pattern, job)
             yield self._beside(steady, "time", row.steady_time_s)
             if row.recapture_s is not None:
@@ -138,18 +139,18 @@ class _Comparer:
             hit = self._simulate_cut(cut, cut.later_strategy, table.bytes, graph=True)
             yield self._beside(hit, "time_cut", cut.time_s, "cut")
 
-    def _lost_from_the_start(self) -> str | None:
+    def _lost_from_the_start(self) -> tuple[str, ...]:
         failed = self._measurement.failed
-        return None if failed is None else f"server{failed.node}.{failed.nic}@0"
+        return self._measurement.failures if failed is None else (f"server{failed.node}.{failed.nic}@0",)
 
     def _simulate_cut(self, cut: Cut, strategy: str, size: int, *, graph: bool) -> Simulated:
         """The cut in the first timed iteration, then `strategy`."""
         node = self._measurement.failed.node if self._measurement.failed is not None else 0
         job = Job(size, self._collective, 4, 1, graph)
-        return self._simulate(strategy, f"server{node}.{cut.nic}@bytes:{cut.rx_bytes}", job)
+        return self._simulate(strategy, (f"server{node}.{cut.nic}@bytes:{cut.rx_bytes}",), job)
 
-    def _simulate(self, strategy: str, pattern: str | None, job: Job) -> Simulated:
-        timeline = parse_failures([pattern], self._cluster) if pattern is not None else Timeline()
+    def _simulate(self, strategy: str, failures: Sequence[str], job: Job) -> Simulated:
+        timeline = parse_failures(failures, self._cluster) if failures else Timeline()
         return simulate(self._cluster, parse_strategy(strategy), timeline, replace(job, backend=self._backend))
 
     def _steady(self, simulated: Simulated, series: Sequence[Iteration], part: str) -> Iterator[Compared]:

@@ -1,8 +1,9 @@
 """The scenario file of a sweep, and the cases that it spells out."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,13 +11,17 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from r2cc_simai.cluster.load import load_cluster
-from r2cc_simai.collectives.operations import operation
-from r2cc_simai.config import Strict, read_yaml, validated
+from r2cc_simai.config import Strict, validated
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.errors import InputError
 from r2cc_simai.failures.parse import parse_failures
+from r2cc_simai.failures.registry import load_pattern_file
 from r2cc_simai.paths import scenarios_dir
+from r2cc_simai.runners.matrix import Matrix, known_collective
+from r2cc_simai.runners.matrix_cases import MatrixCase, matrix_cases
+from r2cc_simai.runners.matrix_check import check_matrix
 from r2cc_simai.runners.reference import Reference
+from r2cc_simai.runners.scenario_file import read_scenario
 from r2cc_simai.runners.training_scenario import (
     TrainingBlock,
     TrainingCase,
@@ -39,7 +44,7 @@ class SizeRange(Strict):
 
     def sizes(self) -> list[int]:
         """The sizes in bytes."""
-        size, last = float(parse_size(str(self.first))), parse_size(str(self.to))
+        size, last = float(_size(self.first)), _size(self.to)
         if size < 1 or last < size:
             raise InputError(f"sizes from {self.first} to {self.to}: 1 byte at least, and an end not below the start")
         sizes: list[int] = []
@@ -49,11 +54,11 @@ class SizeRange(Strict):
         return sizes
 
 
-def _collective(name: str) -> str:
+def _size(text: str | int) -> int:
     try:
-        return operation(name).name
-    except InputError as error:
-        raise ValueError(str(error)) from None
+        return parse_size(str(text))
+    except OverflowError:
+        raise InputError(f"{text}: a size of so many bytes makes no sense") from None
 
 
 class Block(Strict):
@@ -65,10 +70,10 @@ class Block(Strict):
     strategies: Annotated[list[str], Field(min_length=1)]
     failures: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: ["none"])
     backends: Annotated[list[Backend], Field(min_length=1)] = Field(default_factory=lambda: [Backend.FLOW])
-    collective: Annotated[str, AfterValidator(_collective)] = "all_reduce"
+    collective: Annotated[str, AfterValidator(known_collective)] = "all_reduce"
     root: Annotated[int, Field(ge=0)] = 0
     iterations: Annotated[int, Field(ge=1, le=100_000)] = 3
-    warmup: Annotated[int, Field(ge=0)] = 1
+    warmup: Annotated[int, Field(ge=0, le=100_000)] = 1
     graph: bool = False
     zero_latency: bool = False
     nic_bytes: bool = False
@@ -79,23 +84,28 @@ class Block(Strict):
         """The sizes in bytes."""
         if isinstance(self.sizes, SizeRange):
             return self.sizes.sizes()
-        return [parse_size(str(size)) for size in self.sizes]
+        return [_size(size) for size in self.sizes]
 
 
 class Scenario(Strict):
-    """A scenario file: a title for the report, blocks of cases, and training jobs."""
+    """A scenario file: a title for the report, blocks of cases, training jobs, and matrices of both.
+
+    `pattern_files` are relative to the scenario file.
+    """
 
     title: str
+    pattern_files: list[str] = Field(default_factory=list)
     blocks: list[Block] = Field(default_factory=list)
     training: list[TrainingBlock] = Field(default_factory=list)
+    matrix: list[Matrix] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _not_empty(self) -> "Scenario":
-        if not (self.blocks or self.training):
-            raise ValueError("a block is wanted under blocks or under training")
+        if not (self.blocks or self.training or self.matrix):
+            raise ValueError("a block is wanted under blocks or under training or matrix")
         return self
 
-    def cases(self) -> Iterator["Case | TrainingCase"]:
+    def cases(self) -> Iterator["Case | TrainingCase | MatrixCase"]:
         """Every case, in the order of the file."""
         for index, block in enumerate(self.blocks):
             axes = product(block.clusters, block.size_list, block.failures, block.strategies, block.backends)
@@ -103,6 +113,8 @@ class Scenario(Strict):
                 yield Case(index, block, cluster, size, failure, strategy, backend)
         for index, job in enumerate(self.training):
             yield from training_cases(index, job)
+        for index, matrix in enumerate(self.matrix):
+            yield from matrix_cases(index, matrix)
 
 
 @dataclass(frozen=True)
@@ -124,8 +136,28 @@ class Case:
         return " ".join([f"{self.index}:{self.block.scenario}", *map(str, parts)])
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """A scenario that has been read and checked: its name, its content, and the folder of its file."""
+
+    name: str
+    content: Scenario
+    base: Path
+
+    @property
+    def pattern_files(self) -> tuple[Path, ...]:
+        """The files of patterns, from wherever the program runs."""
+        return tuple((self.base / name).resolve() for name in self.content.pattern_files)
+
+
 def load_scenario(name: str) -> tuple[str, Scenario]:
-    """The name and content of a scenario: one that ships with the project (`paper`), or a YAML file.
+    """The name and content of a scenario, as `load` reads it."""
+    loaded = load(name)
+    return loaded.name, loaded.content
+
+
+def load(name: str) -> Loaded:
+    """The scenario of a name: one that ships with the project (`paper`), or a YAML file.
 
     Every cluster, failure, strategy and size in it is read, so that a mistake shows before anything runs.
 
@@ -138,16 +170,25 @@ def load_scenario(name: str) -> tuple[str, Scenario]:
         raise InputError(
             f"{name!r}: no such scenario; write a .yml file, or one that ships: {', '.join(sorted(shipped))}"
         )
-    scenario = validated(Scenario, read_yaml(path), str(path))
+    loaded = Loaded(path.stem, validated(Scenario, read_scenario(path), str(path)), path.parent)
+    _check(path, loaded)
+    return loaded
+
+
+def _check(path: Path, loaded: Loaded) -> None:
+    scenario = loaded.content
+    for index, file in enumerate(loaded.pattern_files):
+        _checked(f"{path}: pattern_files.{index}", partial(load_pattern_file, file))
     for index, block in enumerate(scenario.blocks):
         _check_block(f"{path}: blocks.{index} ({block.scenario})", block)
     for index, job in enumerate(scenario.training):
         check_training(f"{path}: training.{index} ({job.scenario})", job)
-    keys = [case.key for case in scenario.cases()]
-    if len(set(keys)) < len(keys):
-        double = next(key for key in keys if keys.count(key) > 1)
+    for index, matrix in enumerate(scenario.matrix):
+        check_matrix(f"{path}: matrix.{index} ({matrix.scenario})", index, matrix, loaded.base)
+    counts = Counter(case.key for case in scenario.cases())
+    double = next((key for key, count in counts.items() if count > 1), None)
+    if double is not None:
         raise InputError(f"{path}: a case stands twice: {double}")
-    return path.stem, scenario
 
 
 def _check_block(where: str, block: Block) -> None:
@@ -160,7 +201,11 @@ def _check_block(where: str, block: Block) -> None:
         for f in block.failures
     ]
     for key, check in checks:
-        try:
-            check()
-        except InputError as error:
-            raise InputError(f"{where}: {key}: {error}") from None
+        _checked(f"{where}: {key}", check)
+
+
+def _checked(where: str, check: Callable[[], object]) -> None:
+    try:
+        check()
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None

@@ -1,143 +1,159 @@
-"""Sweeps: every case of a scenario, over several processes, into a run folder with a table and a report."""
+"""Sweeps: every case of a scenario, on an executor, into a run folder with a table and a report."""
 
 import hashlib
-import multiprocessing
 import os
-import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-import r2cc_simai
-from r2cc_simai.cluster.load import load_cluster
-from r2cc_simai.failures.parse import parse_failures
-from r2cc_simai.paths import clusters_dir, published_dir
-from r2cc_simai.results import Row, RunFolder
+from r2cc_simai.errors import InputError
+from r2cc_simai.results import ERROR, Row, RunFolder
+from r2cc_simai.results.case_log import Finished
 from r2cc_simai.results.report import ReportPaths, build_report
-from r2cc_simai.runners.collective import Job
-from r2cc_simai.runners.references import with_references
-from r2cc_simai.runners.rows import job_rows, simulate
-from r2cc_simai.runners.scenario import Case, Scenario, load_scenario
-from r2cc_simai.runners.training_cases import training_case_rows
-from r2cc_simai.runners.training_scenario import TrainingCase, failures_of
-from r2cc_simai.strategies.registry import parse_strategy
+from r2cc_simai.runners.case_run import AnyCase, Outcome, Setup, Task, failed_row, run_case
+from r2cc_simai.runners.executors import Executor, Work, executor
+from r2cc_simai.runners.matrix_cases import MatrixCase, task_of
+from r2cc_simai.runners.rounds import Rounds, Stopped
+from r2cc_simai.runners.scenario import Loaded, Scenario, load
+from r2cc_simai.runners.sweep_inputs import inputs_digest, named_files
+from r2cc_simai.runners.sweep_progress import Tally, shown
 
 DEFAULT = "paper"
+COSTS = "costs"
+ERRORS = "errors"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case that failed, and why."""
+
+    key: str
+    reason: str
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """All rows of a finished sweep in the order of the scenario, where they lie, and the report."""
+    """All rows of a finished sweep in the order of the scenario, of how many cases, where they lie, and the report.
+
+    `failures`: cases that have a row of metric `error`. `stopped`: matrices that needed fewer seeds than they have.
+    `summary` says how many cases ran in which time, and how often the cost of a state was known.
+    """
 
     rows: list[Row]
+    cases: int
     folder: Path
     report: ReportPaths
+    failures: list[Failure]
+    stopped: list[Stopped]
+    summary: str
 
 
-def run_sweep(scenario: str | None = None, out: Path | None = None, workers: int = 0) -> SweepResult:
+def run_sweep(
+    scenario: str | None = None,
+    out: Path | None = None,
+    workers: int = 0,
+    *,
+    where: str = "processes",
+    options: Sequence[str] = (),
+) -> SweepResult:
     """Runs a scenario, or what is missing of it in its run folder.
 
     Without `out` the folder is `runs/NAME-HASH`; the hash covers the scenario and everything that a result depends on,
-    so that an interrupted sweep resumes and a changed one starts anew. `workers` is the number of processes (0: one per
-    core); results do not depend on it.
+    so that an interrupted sweep resumes and a changed one starts anew. `where` is the executor, with its `options`
+    (`key=value`); `workers` is its number of processes on this machine (0: one per core). Results do not depend on
+    either. A case that fails has a row that says why, and the others run.
 
     Raises:
         InputError: the scenario is wrong, or the folder belongs to another one.
-        PartitionedError: a case leaves ranks without a path; finished cases stay in the folder.
+        PartitionedError: no case finished for as long as the executor waits; finished ones stay in the folder.
+        MissingComponentError: the executor or a case needs what is not installed.
     """
-    name, content = load_scenario(scenario or DEFAULT)
-    manifest = {"name": name, "inputs_sha256": _inputs_digest(), "content": content.model_dump(mode="json")}
-    folder = RunFolder(out or Path("runs") / f"{name}-{_short(manifest)}", manifest)
-    cases = list(content.cases())
-    _run_missing(cases, folder, workers or os.cpu_count() or 1)
-    order = [case.key for case in cases]
-    folder.finish(order)
-    done = folder.done()
-    rows = [row for key in order for row in done[key]]
-    return SweepResult(rows, folder.path, build_report(rows, folder.path, content.title, folder.timings()))
+    loaded = load(scenario or DEFAULT)
+    content = loaded.content.model_dump(mode="json")
+    inputs = {"inputs_sha256": inputs_digest(), "files_sha256": named_files(content, loaded.base)}
+    manifest = {"name": loaded.name, **inputs, "content": content}
+    folder = RunFolder(out or Path("runs") / f"{loaded.name}-{_short(manifest)}", manifest)
+    setup = Setup((folder.path / COSTS).resolve(), loaded.pattern_files)
+    with executor(where, options, workers or os.cpu_count() or 1, Work(folder.path, setup), run_case) as chosen:
+        sweep = _Sweep(loaded, folder, chosen)
+        sweep.run()
+    order = sweep.order()
+    folder.finish(order, {"cases": len(order), "stopped": [asdict(one) for one in sweep.rounds.stopped]})
+    rows: list[Row] = []
+    failures: list[Failure] = []
+    for key, own in folder.of(order):
+        rows += own
+        failures += [Failure(key, row.error) for row in own if row.metric == ERROR]
+    report = build_report(rows, folder.path, loaded.content.title, folder.timings())
+    return SweepResult(rows, len(order), folder.path, report, failures, sweep.rounds.stopped, sweep.tally.summary)
 
 
-def run_case(case: Case | TrainingCase) -> tuple[list[Row], float]:
-    """The rows of one case and the seconds that it took."""
-    began = time.perf_counter()
-    rows = training_case_rows(case) if isinstance(case, TrainingCase) else _collective_rows(case)
-    return rows, time.perf_counter() - began
+class _Sweep:
+    """The cases of a scenario on their way into the run folder."""
 
+    def __init__(self, loaded: Loaded, folder: RunFolder, chosen: Executor) -> None:
+        self._loaded, self._folder, self._executor = loaded, folder, chosen
+        self._cases: list[AnyCase] = list(loaded.content.cases())
+        self._ran: set[str] = set()
+        self.rounds = Rounds(loaded.content, self._cases)
+        keys = {case.key for case in self._cases}
+        for outcomes in chosen.left_over():
+            self._store([one for one in outcomes if one.key in keys and one.key not in folder.done()])
+        self.tally = Tally(len(keys), sum(key in keys for key in folder.done()))
 
-def _collective_rows(case: Case) -> list[Row]:
-    block = case.block
-    cluster = load_cluster(case.cluster)
-    if block.zero_latency:
-        cluster = cluster.zero_latency()
-    timeline = parse_failures(failures_of(case.failure), cluster)
-    job = Job(
-        bytes=case.bytes,
-        op=block.collective,
-        iterations=block.iterations,
-        warmup=block.warmup,
-        graph=block.graph,
-        backend=case.backend,
-        root=block.root,
-    )
-    result = simulate(cluster, parse_strategy(case.strategy), timeline, job)
-    rows = job_rows(result, block.scenario, nic_bytes=block.nic_bytes)
-    return with_references(rows, block.references, cluster, timeline)
+    def run(self) -> None:
+        """Runs what is missing, round by round."""
+        with shown(self.tally) as progress:
+            for cases in self.rounds.run(self._rows):
+                self._ran |= {case.key for case in cases}
+                self.tally.total = len(self._cases) - self.rounds.left_out
+                for outcomes in self._outcomes([case for case in cases if case.key not in self._folder.done()]):
+                    self._store(outcomes)
+                    for outcome in outcomes:
+                        self.tally.add(outcome)
+                    progress.update()
 
+    def order(self) -> list[str]:
+        """The keys of the cases that ran, in the order of the scenario."""
+        return [case.key for case in self._cases if case.key in self._ran]
 
-def _run_missing(cases: list[Case | TrainingCase], folder: RunFolder, workers: int) -> None:
-    done = folder.done()
-    missing = [case for case in cases if case.key not in done]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("sweep", total=len(cases), completed=len(cases) - len(missing))
-        for case, rows, wall_s in _results(missing, workers):
-            folder.append(case.key, rows, wall_s)
-            progress.update(task, advance=1, description=case.block.scenario)
+    def _rows(self, cases: Sequence[AnyCase]) -> list[Row]:
+        return [row for _, rows in self._folder.of(case.key for case in cases) for row in rows]
 
-
-def _results(cases: list[Case | TrainingCase], workers: int) -> Iterator[tuple[Case | TrainingCase, list[Row], float]]:
-    """Results as they come; one process runs the cases in their order."""
-    if workers == 1 or len(cases) < 2:
+    def _outcomes(self, cases: Sequence[AnyCase]) -> Iterator[list[Outcome]]:
+        tasks: list[Task] = []
         for case in cases:
-            yield case, *run_case(case)
-        return
-    # Fresh processes, not forks: the parent has threads (the progress bar).
-    pool = ProcessPoolExecutor(min(workers, len(cases)), mp_context=multiprocessing.get_context("spawn"))
-    try:
-        futures: dict[Future[tuple[list[Row], float]], Case | TrainingCase] = {
-            pool.submit(run_case, case): case for case in cases
-        }
-        for future in as_completed(futures):
-            yield futures[future], *future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+            made = self._task(case)
+            if isinstance(made, Outcome):
+                yield [made]
+            else:
+                tasks.append(made)
+        yield from self._executor.run(tasks)
+
+    def _task(self, case: AnyCase) -> Task | Outcome:
+        """What is to run; the outcome of a case whose pattern cannot be drawn."""
+        if not isinstance(case, MatrixCase):
+            return case
+        try:
+            return task_of(case, self._loaded.base)
+        except InputError as error:
+            return Outcome(case.key, [failed_row(case, str(error))], 0.0)
+
+    def _store(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            if outcome.trace:
+                self._keep_trace(outcome)
+        self._folder.append_all([Finished(one.key, one.rows, one.wall_s) for one in outcomes])
+
+    def _keep_trace(self, outcome: Outcome) -> None:
+        folder = self._folder.path / ERRORS
+        folder.mkdir(exist_ok=True)
+        name = hashlib.sha256(outcome.key.encode()).hexdigest()[:16]
+        (folder / f"{name}.txt").write_text(f"{outcome.key}\n\n{outcome.trace}")
 
 
 def _short(manifest: object) -> str:
     return hashlib.sha256(repr(manifest).encode()).hexdigest()[:10]
-
-
-def _inputs_digest() -> str:
-    """A hash over what a result depends on beside its scenario: code, engine, presets, models, published figures."""
-    digest = hashlib.sha256(r2cc_simai.__version__.encode())
-    package = Path(r2cc_simai.__file__).parent
-    import r2cc_simai.engine._core as core
-
-    files = [*sorted(package.rglob("*.py")), Path(core.__file__)]
-    files += [path for kind in ("clusters", "models", "gpus") for path in sorted(_data(kind).glob("*.yml"))]
-    files += sorted(published_dir().glob("*.csv"))
-    for path in files:
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _data(kind: str) -> Path:
-    return clusters_dir().parent / kind
 
 
 __all__ = ["Scenario", "SweepResult", "run_case", "run_sweep"]

@@ -27,7 +27,9 @@ columns = st.tuples(
     printed_number(0, 999),
     st.sampled_from(["0", "3", "1e+06", "N/A"]),
 )
-rows = st.lists(st.builds(Printed, st.integers(1, 1 << 32), st.tuples(columns, columns)), min_size=1, max_size=8)
+rows = st.lists(
+    st.builds(Printed, st.integers(1, 1 << 32), st.tuples(columns, columns)), min_size=1, max_size=8, unique=True
+)
 ITERATIONS = "  100.00   120.00   119.00     1.50"
 
 

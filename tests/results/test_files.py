@@ -37,7 +37,10 @@ def test_a_line_of_the_csv(row):
 
 @pytest.mark.parametrize(("name", "write"), [("t.csv", write_csv), ("t.parquet", write_parquet)])
 def test_what_is_written_is_read_again(tmp_path, row, name, write):
-    rows = [row(simulated=None, ideal=None, error='why'), row(seed=7, simulated=0.25, measured=0.5, source='a "quoted", source')]
+    rows = [
+        row(simulated=None, ideal=None, error="why"),
+        row(seed=7, simulated=0.25, measured=0.5, source='a "quoted", source'),
+    ]
     write(rows, tmp_path / name)
     assert read_rows(tmp_path / name) == rows
 

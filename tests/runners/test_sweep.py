@@ -1,13 +1,16 @@
 """Sweeps: the same table whatever the number of processes, and nothing that is finished runs twice."""
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from r2cc_simai.errors import InputError, PartitionedError
+from r2cc_simai.cli.main import run
+from r2cc_simai.errors import InputError
 from r2cc_simai.results.table import Row
 from r2cc_simai.runners import sweep
+from r2cc_simai.runners.case_run import Setup
 from r2cc_simai.runners.scenario import Case, load_scenario
 from r2cc_simai.runners.sweep import run_sweep
 
@@ -73,11 +76,11 @@ def test_a_killed_sweep_resumes_without_repeating_a_case(tmp_path: Path, monkeyp
     whole = run_sweep(scenario, tmp_path / "whole", workers=1)
     ran: list[str] = []
 
-    def counting(case: Case, real=sweep.run_case) -> tuple[list[Row], float]:  # type: ignore[no-untyped-def]
+    def counting(case: Case, setup: Setup, real=sweep.run_case) -> tuple[list[Row], float]:  # type: ignore[no-untyped-def]
         if len(ran) == 4:
             raise KeyboardInterrupt
         ran.append(case.key)
-        return real(case)
+        return real(case, setup)
 
     monkeypatch.setattr(sweep, "run_case", counting)
     with pytest.raises(KeyboardInterrupt):
@@ -85,9 +88,9 @@ def test_a_killed_sweep_resumes_without_repeating_a_case(tmp_path: Path, monkeyp
     monkeypatch.undo()
     again: list[str] = []
 
-    def recording(case: Case, real=sweep.run_case) -> tuple[list[Row], float]:  # type: ignore[no-untyped-def]
+    def recording(case: Case, setup: Setup, real=sweep.run_case) -> tuple[list[Row], float]:  # type: ignore[no-untyped-def]
         again.append(case.key)
-        return real(case)
+        return real(case, setup)
 
     monkeypatch.setattr(sweep, "run_case", recording)
     resumed = run_sweep(scenario, tmp_path / "killed", workers=1)
@@ -96,12 +99,63 @@ def test_a_killed_sweep_resumes_without_repeating_a_case(tmp_path: Path, monkeyp
     assert (resumed.folder / "results.csv").read_bytes() == (whole.folder / "results.csv").read_bytes()
 
 
-def test_a_case_that_cannot_end_is_reported_and_keeps_the_others(tmp_path: Path) -> None:
-    """All NICs of a server down: exit code 3's error, with the finished cases in the folder."""
-    content = {"title": "t", "blocks": [SMALL["blocks"][0], dict(SMALL["blocks"][1], failures=["server1@0"])]}
-    with pytest.raises(PartitionedError, match=r"no NIC is left between .*server1"):
-        run_sweep(scenario_file(tmp_path, content), tmp_path / "run", workers=1)
-    assert len((tmp_path / "run" / "rows.jsonl").read_text().splitlines()) == 8
+def with_a_partition(folder: Path) -> str:
+    """All NICs of server 1 are down in three of eleven cases."""
+    cut = dict(SMALL["blocks"][1], failures=["server1@0"])  # type: ignore[call-overload]
+    return scenario_file(folder, {"title": "t", "blocks": [SMALL["blocks"][0], cut]})
+
+
+def test_a_case_that_fails_is_a_row_with_its_reason_and_the_others_run(tmp_path: Path) -> None:
+    result = run_sweep(with_a_partition(tmp_path), tmp_path / "run", workers=1)
+    failed = [row for row in result.rows if row.metric == "error"]
+    assert len(failed) == len(result.failures) == 3
+    assert {row.scenario for row in failed} == {"cut"}
+    assert all(re.search(r"no NIC is left between .*server1", row.error) for row in failed)
+    assert {row.scenario for row in result.rows if row.metric == "time"} == {"figure7"}
+    assert not (result.folder / "errors").exists()  # nothing that the program did not foresee
+
+
+def test_failed_cases_are_told_in_one_line_with_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table and the report are there all the same."""
+    code = run(["sweep", with_a_partition(tmp_path), "--out", str(tmp_path / "run"), "--workers", "1"])
+    said = capsys.readouterr()
+    assert code == 3
+    (error,) = (line for line in said.err.splitlines() if line.startswith("error: "))
+    assert error.startswith(
+        "error: 3 of 11 cases failed, the first is 1:cut r7525 1048576 server1@0 hot-repair flow: no "
+    )
+    assert "rows in" in said.out
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_an_exception_that_nobody_foresaw_is_a_row_and_its_traceback_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`type: message` in the row; the traceback goes to errors/, after the key of its case."""
+
+    def broken(case: Case, setup: Setup, real=sweep.run_case) -> tuple[list[Row], float]:  # type: ignore[no-untyped-def]
+        if case.strategy == "balance" and case.cluster == "uniformx3":
+            raise ZeroDivisionError("by nothing")
+        return real(case, setup)
+
+    monkeypatch.setattr(sweep, "run_case", broken)
+    result = run_sweep(scenario_file(tmp_path, SMALL), tmp_path / "run", workers=1)
+    assert [failure.reason for failure in result.failures] == ["ZeroDivisionError: by nothing"] * 2
+    kept = [path.read_text() for path in sorted((result.folder / "errors").iterdir())]
+    assert sorted(text.splitlines()[0] for text in kept) == sorted(failure.key for failure in result.failures)
+    assert all("Traceback" in text for text in kept)
+
+
+def test_a_file_that_the_scenario_names_belongs_to_what_the_run_folder_is_for(tmp_path: Path) -> None:
+    """A cluster file that has changed makes it another sweep."""
+    cluster = tmp_path / "own.yml"
+    cluster.write_text("preset: uniform\nservers: 2\n")
+    block = dict(SMALL["blocks"][0], clusters=[str(cluster)], references=[])  # type: ignore[call-overload]
+    scenario = scenario_file(tmp_path, {"title": "t", "blocks": [block]})
+    run_sweep(scenario, tmp_path / "run", workers=1)
+    cluster.write_text("preset: uniform\nservers: 3\n")
+    with pytest.raises(InputError, match="belongs to another scenario"):
+        run_sweep(scenario, tmp_path / "run", workers=1)
 
 
 @pytest.mark.parametrize(

@@ -3,30 +3,40 @@
 Text may hold code spans between backticks and nothing else of any markup.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from r2cc_simai.results.table import Row
 
 Tone = Literal["", "ok", "bad", "muted"]
+Facets = Mapping[str, tuple[str, ...]]
+"""What a part of the report is about, by which readers filter it: `{"cluster": ("h100x2",), ...}`; see facets.py."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: its text, a small remark after it, and whether it is good or bad news."""
+    """A table cell: its text, a small remark after it (in lines), whether it is good or bad news, and a file to open.
+
+    `link` is relative to the report's folder.
+    """
 
     text: str
     note: str = ""
     tone: Tone = ""
+    link: str = ""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A table column; numeric ones are aligned to the right."""
+    """A table column; numeric ones are aligned to the right.
+
+    `strategy` is the strategy that the column alone is about, as `facets.value` names it.
+    """
 
     title: str
     numeric: bool = True
+    strategy: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,11 +55,12 @@ class Heading:
 
 @dataclass(frozen=True)
 class Table:
-    """A table and the line above it."""
+    """A table and the line above it; `facets` where it is about a part of its section's results alone."""
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    facets: Facets = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,7 @@ class Section:
     title: str
     blocks: tuple[Block, ...]
     findings: tuple[str, ...] = ()
+    facets: Facets = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """A section for any scenario that has none of its own: strategies by size, and their overhead."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 
-from r2cc_simai.results.report import comparison, labels, units
+from r2cc_simai.results.report import comparison, facets, labels, units
 from r2cc_simai.results.report.by_size import by_size
 from r2cc_simai.results.report.document import Block, Cell, Heading, Section, Table, Text, columns
 from r2cc_simai.results.report.overhead_bars import overhead_bars
@@ -41,16 +42,12 @@ def slug(text: str) -> str:
 
 def _tables(rows: Sequence[Row]) -> list[Block]:
     metrics = dict.fromkeys((row.metric, row.unit) for row in rows)
-    counters = [row for row in rows if labels.counter(row.metric)]
-    plain = [(metric, unit) for metric, unit in metrics if not labels.counter(metric)]
-    blocks: list[Block] = [_pivot(metric, unit, [r for r in rows if r.metric == metric]) for metric, unit in plain]
+    tables = [_pivot(metric, unit, [r for r in rows if r.metric == metric]) for metric, unit in metrics]
     if any(row.measured is not None for row in rows):
         leading = (comparison.SIZE, comparison.STRATEGY, comparison.METRIC)
         compared = [row for row in rows if row.measured is not None]
-        blocks.append(comparison.table("Against measured values", compared, leading))
-    if counters:
-        blocks.append(_counter_table(counters))
-    return blocks
+        tables.append(comparison.table("Against measured values", compared, leading))
+    return [replace(table, facets=facets.of_rows(rows)) for table in tables]
 
 
 def _pivot(metric: str, unit: str, rows: Sequence[Row]) -> Table:
@@ -74,19 +71,6 @@ def _cell(row: Row | None, unit: str) -> Cell:
     if row.bound_gap_pct is not None and row.strategy != "ideal":
         notes.append(f"{units.more(row.bound_gap_pct)} over bound")
     return Cell(units.value(row.simulated, unit), " · ".join(notes))
-
-
-def _counter_table(rows: Sequence[Row]) -> Table:
-    lines = [
-        (
-            Cell(labels.strategy_name(row.strategy)),
-            Cell(units.size(row.bytes)),
-            Cell(labels.metric_name(row.metric)),
-            Cell(units.value(row.simulated, row.unit)),
-        )
-        for row in rows
-    ]
-    return Table("Bytes per NIC", columns("<strategy", "size", "<counter", "simulated"), tuple(lines))
 
 
 def _plots_by_size(scenario: str, cases: dict[Case, list[Row]]) -> list[Block]:
@@ -141,7 +125,7 @@ def _overheads(rows: Sequence[Row]) -> dict[str, float]:
 
     The iteration that a failure hits tells strategies apart where there is one, else the steady time does.
     """
-    known = [row for row in rows if row.overhead_pct is not None and not labels.counter(row.metric)]
+    known = [row for row in rows if row.overhead_pct is not None]
     if not known:
         return {}
     metric = _telling([row.metric for row in known])

@@ -1,12 +1,20 @@
-"""A report as one HTML page that refers to nothing outside itself and follows the reader's theme."""
+"""A report as one HTML page that refers to nothing outside itself and follows the reader's theme.
+
+The page is complete without JavaScript; `page.js` adds sorting, filters and folding of long tables.
+"""
 
 import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from r2cc_simai.results.report.document import Plot, Section
+from r2cc_simai.results.report import facets
+from r2cc_simai.results.report.document import Facets, Plot, Section
 from r2cc_simai.results.report.palette import DARK
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _HERE = Path(__file__).parent
 _FONT = "'DejaVu Sans', sans-serif"
@@ -15,7 +23,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def render_html(title: str, sections: Sequence[Section]) -> str:
-    """Return the page: a contents list, the sections, plots inlined as SVG."""
+    """Return the page: a contents list, filters, the sections, plots inlined as SVG."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -29,8 +37,16 @@ def render_html(title: str, sections: Sequence[Section]) -> str:
     environment.filters["spans"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", escape(text)))
     environment.filters["inline"] = lambda plot: Markup(inline_svg(plot))
     environment.filters["kind"] = lambda block: type(block).__name__
-    style = Markup(_theme() + (_HERE / "page.css").read_text(encoding="utf-8"))
-    return environment.get_template("page.html.j2").render(title=title, sections=sections, style=style)
+    environment.filters["data"] = _data
+    environment.filters["facet_value"] = lambda text, facet: facets.value(facet, text)
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        sections=sections,
+        facet_names=facets.FACETS,
+        choices=facets.choices(sections),
+        style=Markup(_theme() + _file("page.css")),
+        script=Markup(_file("page.js")),
+    )
 
 
 def inline_svg(plot: Plot) -> str:
@@ -46,6 +62,17 @@ def inline_svg(plot: Plot) -> str:
         svg = svg.replace(color, f"var({_variable(color)})")
     svg = svg.replace(_FONT, "var(--font)")
     return svg.replace("<svg", f'<svg role="img" aria-label="{escape(plot.caption)}"', 1)
+
+
+def _data(values: Facets) -> "Markup":
+    """Return facets as attributes: `data-cluster="h100|h100x4"`."""
+    from markupsafe import Markup
+
+    return Markup("".join(f' data-{facet}="{escape("|".join(texts))}"' for facet, texts in values.items()))
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
 
 
 def _theme() -> str:

@@ -36,6 +36,7 @@ METRIC_NAMES = {
     "work_factor": "iterations for the same work",
     "failure_induced": "time lost until the repair",
     "ratio": "ratio to healthy",
+    "effective_time": "effective time",
 }
 
 
@@ -43,6 +44,12 @@ def servers(cluster: str) -> int | None:
     """Return the number of servers in a name such as `uniformx8`; None for another name."""
     found = _CLUSTER.fullmatch(cluster)
     return int(found["servers"]) if found else None
+
+
+def cluster_kind(cluster: str) -> str:
+    """Return the preset in a name such as `uniformx8`; another name as it is."""
+    found = _CLUSTER.fullmatch(cluster)
+    return found["preset"] if found else cluster
 
 
 def lost_fraction(pattern: str) -> float | None:
@@ -73,11 +80,15 @@ def options(strategy: str) -> dict[str, str]:
     return {"k": "4"} | written if family(strategy) == "r2cc-allreduce" else written
 
 
+def family_name(strategy: str) -> str:
+    """Return a strategy without its options as a reader knows it: `R2CC-AllReduce`."""
+    return STRATEGY_NAMES.get(family(strategy), family(strategy))
+
+
 def strategy_name(strategy: str) -> str:
     """Return a strategy as a reader knows it: `R2CC-AllReduce k=128`."""
-    base = family(strategy)
     extra = " ".join(f"{key}={value}" for key, value in options(strategy).items())
-    return f"{STRATEGY_NAMES.get(base, base)} {extra}".rstrip()
+    return f"{family_name(strategy)} {extra}".rstrip()
 
 
 def metric_name(metric: str) -> str:
@@ -97,6 +108,11 @@ def counter(metric: str) -> tuple[str, str] | None:
 def short_pattern(pattern: str) -> str:
     """Return a pattern with its counts of bytes in binary units: `server0.mlx5_2 after 573.2 MiB`."""
     return _AFTER_BYTES.sub(lambda found: f" after {units.size(float(found['count']))}", pattern)
+
+
+def without_bytes(failure: str) -> str:
+    """Return a failure by bytes as one from the start on, for a picture of where it is: `server0.mlx5_2@0`."""
+    return _AFTER_BYTES.sub("@0", failure)
 
 
 def strategy_order(strategy: str) -> tuple[int, str, tuple[tuple[str, float, str], ...]]:

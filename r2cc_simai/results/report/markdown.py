@@ -40,7 +40,9 @@ def _table(table: Table) -> str:
 
 def _cell(cell: Cell) -> str:
     text = f"**{_escape(cell.text)}**" if cell.tone == "bad" else _escape(cell.text)
-    return f"{text} ({_escape(cell.note)})" if cell.note else text
+    text = f"[{text}]({cell.link})" if cell.link else text
+    note = " · ".join(cell.note.splitlines())
+    return f"{text} ({_escape(note)})" if note else text
 
 
 def _escape(text: str) -> str:

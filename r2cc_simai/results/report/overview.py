@@ -1,10 +1,12 @@
 """The head of the report: what it answers, the key findings, and how simulation compares with reality."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from r2cc_simai.results.report import labels, units
 from r2cc_simai.results.report.document import Block, Cell, Section, Table, Text, columns
-from r2cc_simai.results.table import Row
+from r2cc_simai.results.report.failed_cases import said
+from r2cc_simai.results.table import ERROR, Row
 from r2cc_simai.results.tolerance import H100_TRAINING, LAB, Check, check
 
 SLOWEST = 10
@@ -16,20 +18,19 @@ MEASURED, OVER_X, TRAINED = "measured values", "the published overhead over X", 
 """What simulated values are compared with."""
 
 
-def overview(rows: Sequence[Row]) -> Section:
-    """Return the opening section; its findings are those of all sections, added by the caller."""
-    return Section(
-        "overview",
-        "What this answers",
-        (
-            Text(
-                "A NIC, cable or port of a GPU cluster fails while a job runs. How much slower do "
-                "collectives and training get under each fault-tolerance strategy, how near is that to the "
-                "best that any algorithm could do, and does the simulator that says so agree with measurements?"
-            ),
-            Text(_extent(rows)),
+def overview(rows: Sequence[Row], notice: str = "") -> Section:
+    """Return the opening section, `notice` in front; its findings are those of all sections, added by the caller."""
+    results = [row for row in rows if row.metric != ERROR]
+    blocks: list[Block] = [Text(notice)] if notice else []
+    blocks += [
+        Text(
+            "A NIC, cable or port of a GPU cluster fails while a job runs. How much slower do "
+            "collectives and training get under each fault-tolerance strategy, how near is that to the "
+            "best that any algorithm could do, and does the simulator that says so agree with measurements?"
         ),
-    )
+        Text(_extent(results) + (f" {said(len(rows) - len(results))}" if len(results) < len(rows) else "")),
+    ]
+    return Section("overview", "What this answers", tuple(blocks))
 
 
 def accuracy(rows: Sequence[Row]) -> Section | None:
@@ -73,9 +74,9 @@ def reading(rows: Sequence[Row], timings: Mapping[str, float] | None) -> Section
 def _extent(rows: Sequence[Row]) -> str:
     backends = sorted({row.backend for row in rows})
     strategies = sorted({row.strategy for row in rows}, key=labels.strategy_order)
-    families = list(dict.fromkeys(labels.strategy_name(labels.family(s)) for s in strategies))
+    families = list(dict.fromkeys(labels.family_name(s) for s in strategies))
     return (
-        f"{len(rows)} results of {_count(len({row.scenario for row in rows}), 'scenario')} on "
+        f"{_count(len(rows), 'result')} of {_count(len({row.scenario for row in rows}), 'scenario')} on "
         f"{_count(len({row.cluster for row in rows}), 'cluster')}; strategies: "
         f"{', '.join(families) or units.DASH}; backends: {', '.join(backends) or units.DASH}."
     )
@@ -160,6 +161,6 @@ def _short(case: str) -> str:
 
 def _timing_table(timings: Mapping[str, float]) -> Table:
     slowest = sorted(timings.items(), key=lambda item: (-item[1], item[0]))[:SLOWEST]
-    lines = [(Cell(f"all {len(timings)} cases"), Cell(units.time(sum(timings.values()))))]
+    lines = [(Cell(f"all {len(timings)} cases"), Cell(units.time(math.fsum(timings.values()))))]
     lines += [(Cell(_short(case)), Cell(units.time(seconds))) for case, seconds in slowest]
     return Table("Wall time of the simulation, slowest cases", columns("<case", "wall time"), tuple(lines))

@@ -14,6 +14,9 @@ BAND = "#d9efe1"
 SIMULATED = "#2563ea"
 MEASURED = "#a3aab5"
 BOUND = "#4b5362"
+DOWN = "#dc2625"
+SLOWER = "#d97707"
+WORKS = "#8fc3a4"
 
 DARK = {
     INK: "#e6e9ef",
@@ -24,10 +27,12 @@ DARK = {
     SIMULATED: "#6ea0ff",
     MEASURED: "#6d7685",
     BOUND: "#b6bec9",
+    SLOWER: "#f5b544",
+    WORKS: "#3d7d5a",
     "#b45308": "#f0a04b",
     "#0b7a75": "#3fc1b5",
     "#7c3aec": "#b794f6",
-    "#dc2625": "#f87c7c",
+    DOWN: "#f87c7c",
     "#8a5a3b": "#c99b78",
     "#be1859": "#f472a6",
     "#64748a": "#a2b0c2",
@@ -41,7 +46,7 @@ _OF_FAMILY = {
     "balance": SIMULATED,
     "r2cc-allreduce": "#0b7a75",
     "optcc": "#7c3aec",
-    "adapcc": "#dc2625",
+    "adapcc": DOWN,
     "nccl": "#8a5a3b",
     "nccl-failover": "#be1859",
     "auto": "#3f6211",

@@ -1,8 +1,10 @@
 """Drawing: one look for all plots, deterministic SVG, labels that do not overlap."""
 
+import contextlib
 import io
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from r2cc_simai.results.report import palette, units
@@ -51,20 +53,49 @@ _STYLE: "dict[RcKeyType, Any]" = {
 
 def draw(height: float, paint: Callable[["Figure"], None], width: float = WIDTH) -> str:
     """Return the SVG document of a figure of `width` x `height` inches that `paint` fills."""
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    with _styled():
+        out = io.StringIO()
+        _painted(width, height, paint).savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return out.getvalue()
 
-    with matplotlib.rc_context():
+
+def draw_png(height: float, paint: Callable[["Figure"], None], width: float = WIDTH, dpi: int = 150) -> bytes:
+    """Return the same figure as a PNG image of `dpi` pixels an inch."""
+    with _styled():
+        out = io.BytesIO()
+        _painted(width, height, paint).savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    return out.getvalue()
+
+
+@contextlib.contextmanager
+def _styled() -> Iterator[None]:
+    import matplotlib
+
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # Whoever shows an SVG has fonts for a user's own words in any script.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         matplotlib.rcdefaults()
         for key, setting in _STYLE.items():
             matplotlib.rcParams[key] = setting
-        figure = Figure(figsize=(width, height))
-        FigureCanvasSVG(figure)
-        paint(figure)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return out.getvalue()
+        yield
+
+
+def _painted(width: float, height: float, paint: Callable[["Figure"], None]) -> "Figure":
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    FigureCanvasSVG(figure)
+    paint(figure)
+    return figure
+
+
+def heading(figure: "Figure", title: str) -> None:
+    """Write a title at the upper left corner of a figure, cut off where it would leave it."""
+    width, height = figure.get_size_inches()
+    most = int(10.5 * width)
+    text = title if len(title) <= most else title[: most - 1] + "…"
+    figure.text(0.012, 1 - 0.2 / height, text, va="center", fontsize=9.5, fontweight="bold", parse_math=False)
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:

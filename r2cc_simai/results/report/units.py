@@ -42,7 +42,9 @@ def value(number: float | None, unit: str, fixed: bool = True) -> str:
     if number is None:
         return DASH
     known = {"s": time, "B": size, "B/s": rate, "1/s": per_second}
-    return known[unit](number, fixed) if unit in known else f"{_digits(number, fixed)} {unit}".rstrip()
+    return (
+        known[unit](number, fixed) if unit in known else f"{_digits(number, fixed)} {unit.removesuffix('1')}".rstrip()
+    )
 
 
 def percent(number: float | None) -> str:

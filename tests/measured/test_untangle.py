@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2cc_simai.real.untangle import untangle
+from r2cc_simai.measured.untangle import untangle
 
 
 def test_tags_at_the_start_of_lines_go():

@@ -1,0 +1,171 @@
+"""Which moves of servers and rails change nothing for a job under a strategy.
+
+A move must leave the cluster what it is (`cluster.symmetry`, `courses.rails`) and take the job's ranks to ranks that do
+the same in groups and with peers that move along. What is left is what a strategy makes of the order of servers and of
+the numbers of rails; `_KEPT` says for which strategies neither matters to the last bit but nine.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from r2cc_simai.chakra.schema import CommType, NodeType
+from r2cc_simai.cluster.model import Cluster
+from r2cc_simai.cluster.spec import ProbesSpec
+from r2cc_simai.cluster.symmetry import Move, Symmetry, alone, kinds_of, turns_of
+from r2cc_simai.collectives.channels import server_of_rank
+from r2cc_simai.courses.rails import gpu_move, rail_moves
+from r2cc_simai.engine.run import Backend
+from r2cc_simai.runners.collective import Job
+from r2cc_simai.strategies.base import Strategy
+from r2cc_simai.training.job import TrainingJob
+from r2cc_simai.training.ranks import NONE, Ranks
+
+Int = NDArray[np.int64]
+Fits = Callable[[Int], bool]  # whether a move of all GPUs (GPU k goes to move[k]) takes the job to itself
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """What a strategy does not care about: the order of the servers, up to a turn or not at all, and of the rails."""
+
+    any_order: bool
+    turns: bool
+    rails: bool
+
+
+_NONE = _Moves(any_order=False, turns=False, rails=False)
+_ALL = _Moves(any_order=True, turns=True, rails=True)
+
+
+def training_symmetry(job: TrainingJob, strategy: Strategy) -> Symmetry:
+    """The moves of a training job. A block is the servers of one data-parallel replica, or of those that share some."""
+    moves = training_moves(job.cluster, strategy)
+    if job.replica is None or moves == _NONE or _has_roots(job.ranks):
+        return alone(job.cluster)
+    return symmetry_of(job.cluster, blocks_of(job), moves, lambda move: carries(job.ranks, move))
+
+
+def collective_symmetry(cluster: Cluster, job: Job, strategy: Strategy) -> Symmetry:
+    """The moves of a job of equal collectives over all ranks; each server is a block."""
+    moves = collective_moves(cluster, job, strategy)
+    if moves == _NONE:
+        return alone(cluster)
+    return symmetry_of(cluster, [(server.index,) for server in cluster.servers], moves, lambda _: True)
+
+
+def symmetry_of(cluster: Cluster, blocks: Sequence[tuple[int, ...]], moves: _Moves, fits: Fits) -> Symmetry:
+    """The moves of blocks and rails among `moves` that fit the cluster and the job."""
+    rails = [rail for rail in rail_moves(cluster) if _rail_fits(cluster, rail, fits)] if moves.rails else []
+    kinds = kinds_of(cluster, blocks)
+    turns: tuple[int, ...] | None = None
+    if moves.any_order:
+        kinds = _exchanged(cluster, blocks, kinds, fits)
+    else:
+        kinds = tuple(range(len(blocks)))
+        found = turns_of(cluster, blocks) if moves.turns else ()
+        turns = tuple(turn for turn in found if fits(_block_move(cluster, blocks, _turned(len(blocks), turn)))) or (0,)
+    still = tuple(range(max(len(server.nics) for server in cluster.servers)))
+    return Symmetry(cluster, tuple(blocks), kinds, turns, tuple(rails) or (still,))
+
+
+def blocks_of(job: TrainingJob) -> list[tuple[int, ...]]:
+    """Servers that share replicas, by their first server; a server without ranks is a block of its own."""
+    assert job.replica is not None
+    first: dict[int, int] = {}  # the block's smallest server, by server, followed to its end
+    servers = server_of_rank(job.cluster)[job.ranks.rank].tolist()
+
+    def root(server: int) -> int:
+        while first.setdefault(server, server) != server:
+            server = first[server]
+        return server
+
+    of_replica: dict[int, int] = {}
+    for replica, server in zip(job.replica.tolist(), servers, strict=True):
+        a, b = root(server), root(of_replica.setdefault(replica, server))
+        first[max(a, b)] = min(a, b)
+    members: dict[int, list[int]] = {}
+    for server in range(len(job.cluster.servers)):
+        members.setdefault(root(server), []).append(server)
+    return [tuple(members[block]) for block in sorted(members)]
+
+
+def carries(ranks: Ranks, move: Int) -> bool:
+    """Whether a move of the GPUs takes every rank to one with the same trace, and its groups and peers along."""
+    row_of = np.full(len(move), NONE, dtype=np.int64)
+    row_of[ranks.rank] = np.arange(len(ranks))
+    row = row_of[move[ranks.rank]]
+    if (row == NONE).any() or (ranks.trace_of[row] != ranks.trace_of).any():
+        return False
+    moved_peers = np.where(ranks.peers == NONE, NONE, row[ranks.peers])
+    if (ranks.peers[row] != moved_peers).any():
+        return False
+    return all(_one_to_one(ranks.groups[:, role], ranks.groups[row, role]) for role in range(ranks.groups.shape[1]))
+
+
+def _one_to_one(before: Int, after: Int) -> bool:
+    pairs = np.unique(np.column_stack((before, after)), axis=0)
+    return len(pairs) == len(np.unique(before)) == len(np.unique(after))
+
+
+def _has_roots(ranks: Ranks) -> bool:
+    """Whether some rank of a group is told from the others: where a broadcast starts."""
+    kinds = [(trace.type == NodeType.COMM_COLL) & (trace.comm_type == CommType.BROADCAST) for trace in ranks.traces]
+    return any(bool(kind.any()) for kind in kinds)
+
+
+def _rail_fits(cluster: Cluster, rail: Move, fits: Fits) -> bool:
+    gpus = gpu_move(cluster, rail)
+    if gpus is None:
+        return False
+    return fits(np.concatenate([np.array(server.ranks)[list(gpus)] for server in cluster.servers]))
+
+
+def _exchanged(
+    cluster: Cluster, blocks: Sequence[tuple[int, ...]], kinds: Sequence[int], fits: Fits
+) -> tuple[int, ...]:
+    """Kinds of blocks of which the first can change places with each of the others."""
+    first: dict[int, list[int]] = {}
+    found: list[int] = []
+    for block, kind in enumerate(kinds):
+        for other in first.setdefault(kind, []):
+            order = list(range(len(blocks)))
+            order[block], order[other] = other, block
+            if len(blocks[block]) == len(blocks[other]) and fits(_block_move(cluster, blocks, order)):
+                found.append(other)
+                break
+        else:
+            first[kind].append(block)
+            found.append(block)
+    return tuple(found)
+
+
+def _turned(count: int, turn: int) -> list[int]:
+    return [(block + turn) % count for block in range(count)]
+
+
+def _block_move(cluster: Cluster, blocks: Sequence[tuple[int, ...]], order: Sequence[int]) -> Int:
+    """Where each GPU goes when block k takes the place of block order[k]."""
+    move = np.arange(cluster.n_ranks, dtype=np.int64)
+    for block, there in enumerate(order):
+        for a, b in zip(blocks[block], blocks[there], strict=True):
+            move[list(cluster.servers[a].ranks)] = cluster.servers[b].ranks
+    return move
+
+
+def _drawn_phase(cluster: Cluster) -> bool:
+    """Whether the delay of detection is drawn for each NIC."""
+    detection = cluster.spec.failover.detection
+    return isinstance(detection, ProbesSpec) and detection.phase == "drawn"
+
+
+def training_moves(cluster: Cluster, strategy: Strategy) -> _Moves:
+    """What a strategy does not care about in a training job."""
+    return _NONE if _drawn_phase(cluster) else _ALL
+
+
+def collective_moves(cluster: Cluster, job: Job, strategy: Strategy) -> _Moves:
+    """What a strategy does not care about in a job of collectives."""
+    return _NONE if _drawn_phase(cluster) or job.backend is not Backend.FLOW else _NONE

@@ -1,0 +1,96 @@
+"""A training job as a course needs it: iterations in a known state, and iterations in which the state changes.
+
+An iteration in a known state and one that a failure hits in the middle are simulated (`training.job`). A repair costs
+nothing: what works again carries traffic from the next collective on.
+"""
+
+import json
+import math
+from dataclasses import asdict
+from functools import cached_property, lru_cache
+
+from r2cc_simai.cluster.model import Cluster
+from r2cc_simai.cluster.symmetry import State, Symmetry
+from r2cc_simai.cluster.view import View
+from r2cc_simai.courses.costs import HitCost, StateCost
+from r2cc_simai.courses.equivalence import training_symmetry
+from r2cc_simai.courses.stops import CRASHED, events_of, known_events, without_lost_work
+from r2cc_simai.errors import PartitionedError
+from r2cc_simai.failures.timeline import Timeline
+from r2cc_simai.runners.training_workload import JobSpec
+from r2cc_simai.strategies.base import Aborted, Restart, Strategy
+from r2cc_simai.strategies.registry import parse_strategy
+from r2cc_simai.training.iteration import Iteration, run_iteration
+from r2cc_simai.training.job import TrainingJob, run_training
+
+
+class TrainingCourse:
+    """A training job under a strategy. `identity` names the job by value."""
+
+    simulates_repairs = False
+
+    def __init__(self, job: TrainingJob, strategy: Strategy, identity: str) -> None:
+        self.job = job
+        self.strategy = without_lost_work(strategy)
+        self.identity = identity
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where the job runs."""
+        return self.job.cluster
+
+    @property
+    def healthy_s(self) -> float:
+        """Seconds of an iteration on the healthy cluster."""
+        return self.job.healthy.elapsed_s
+
+    @cached_property
+    def symmetry(self) -> Symmetry:
+        """The moves that change no cost."""
+        return training_symmetry(self.job, self.strategy)
+
+    def state_cost(self, state: State) -> StateCost:
+        """Simulates an iteration in a known state."""
+        try:
+            result = run_training(self.job, self.strategy, Timeline(known_events(state)))
+        except PartitionedError:
+            return StateCost(math.inf)
+        return StateCost(result.overhead, result.work_factor)
+
+    def hit_cost(self, state: State, at_s: float) -> HitCost:
+        """Simulates an iteration in which the state changes `at_s` after its start, and restarts where there are."""
+        timeline = Timeline(events_of(state, at_s))
+        try:
+            if self.strategy.survives:
+                run = run_iteration(self.cluster, self.job.ranks, self.strategy, timeline)
+                if run.aborted is None:
+                    return HitCost(run.elapsed_s, 1.0)
+            result = run_training(self.job, self.strategy, timeline)
+        except PartitionedError:
+            return CRASHED
+        if result.hit is None or result.hit_s is None:
+            return HitCost(self.healthy_s, 1.0)
+        restart = self._restart(result.hit)
+        if restart is not None:
+            return HitCost(restart_s=restart.cost_s, replaced=restart.repaired)
+        return HitCost(result.hit_s, 1 / result.work_factor)
+
+    def _restart(self, hit: Iteration) -> Restart | None:
+        """The strategy's answer to an iteration that was aborted, if it restarts the job."""
+        if hit.aborted is None:
+            return None
+        group = tuple(int(rank) for rank in hit.ranks.rank)
+        answer = self.strategy.job_react(Aborted(hit.aborted, hit.broken_nic, View.healthy(self.cluster), group))
+        return answer if isinstance(answer, Restart) else None
+
+
+@lru_cache(maxsize=8)
+def training_job(spec: JobSpec, strategy: str) -> TrainingCourse:
+    """The job of a scenario file under a strategy; the last ones are kept.
+
+    Raises:
+        InputError: options that do not fit together, or no such strategy.
+    """
+    job = spec.job()
+    identity = json.dumps(["training", asdict(spec), job.cluster.spec.model_dump(mode="json")])
+    return TrainingCourse(job, parse_strategy(strategy), identity)
