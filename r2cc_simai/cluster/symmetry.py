@@ -1,14 +1,15 @@
 """States of a cluster that cannot be told apart, and one of each kind to stand for all.
 
 Two kinds of moves make one state of another. **Blocks** of servers change places, each with its servers in order: any
-two blocks of one kind, or all together in a turn. **Rails** change places on all servers alike, where NICs have equal
-rates and headers and where NUMA nodes, backup orders, rails and the GPUs beside the NICs move along. Whether a job
-meets the same in both states depends on the job too; who makes a `Symmetry` decides which moves are in it.
+two of one kind, or, where their order in a ring matters, all together in a turn. **Rails** change places on all servers
+alike, where NICs have equal rates and headers and where NUMA nodes, backup orders, rails and the GPUs beside the NICs
+move along. Whether a job meets the same in both states depends on the job too; who makes a `Symmetry` decides which
+moves are in it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 
 from r2cc_simai.cluster.model import Cluster
 
@@ -20,58 +21,84 @@ Move = tuple[int, ...]
 """Position k within a server (of a NIC or a GPU) goes to position move[k]."""
 
 
+Profile = tuple[tuple[int, int, Label], ...]
+"""What is said of the NICs of a block: place of the server in it, position of the NIC on the server, label."""
+
+
 @dataclass(frozen=True, eq=False)
 class Symmetry:
     """Moves that change nothing for a job.
 
-    `blocks` are the servers of each block; blocks change places with those of their own `kinds`, or, where `turns` is
-    given, all together by one of these numbers of places. `rails` are permutations of the NICs of every server, of
-    which the first leaves all as it is.
+    `blocks` are the servers of each block, in order; those of one of `kinds` can change places. Places of a block that
+    have the same number in `rings` meet in a ring over the blocks, or in several: where two blocks have something said
+    of them in one ring, their distance there matters unless the symmetry is `free`, and all blocks only move together,
+    by one of the numbers of places in `turns`. `rails` are permutations of the NICs of every server alike; the first
+    one leaves them as they are.
     """
 
     cluster: Cluster
     blocks: tuple[tuple[int, ...], ...]
     kinds: tuple[int, ...]
-    turns: tuple[int, ...] | None
+    rings: tuple[int, ...]
+    free: bool
+    turns: tuple[int, ...]
     rails: tuple[Move, ...]
 
     def canonical(self, labels: Mapping[int, Label]) -> State:
         """The state that stands for all those into which the moves turn `labels` (by number of the NIC).
 
-        It is the least of them, so it is its own canonical state, and equal for all of them.
+        It is the least of them, so it is its own canonical state, and the same for all of them.
         """
         if not labels:
             return ()
-        return min(self._placed(labels, rail) for rail in self.rails)
+        crowded = self._crowded(labels)
+        return min(self._least(labels, rail, crowded) for rail in self.rails)
 
-    def _placed(self, labels: Mapping[int, Label], rail: Move) -> State:
+    def _crowded(self, labels: Iterable[int]) -> bool:
+        """Whether the blocks only turn: two have something in the same ring, or there are no two of a kind."""
+        if len(set(self.kinds)) == len(self.kinds):
+            return True
+        if self.free:
+            return False
+        met: dict[int, int] = {}
+        for nic in labels:
+            block, place = self._places[self.cluster.nics[nic].server]
+            if met.setdefault(self.rings[place], block) != block:
+                return True
+        return False
+
+    def _least(self, labels: Mapping[int, Label], rail: Move, crowded: bool) -> State:
         """The least state after one permutation of the rails."""
+        found = self._profiles(labels, rail)
+        if not crowded:
+            return self._state(self._exchanged(found))
+        count = len(self.blocks)
+        first = {turn: min((block + turn) % count for block in found) for turn in self.turns}
+        return min(
+            self._state(((block + turn) % count, profile) for block, profile in found.items())
+            for turn in self.turns
+            if first[turn] == min(first.values())
+        )
+
+    def _profiles(self, labels: Mapping[int, Label], rail: Move) -> dict[int, Profile]:
+        """What is said of each block that has something, after a permutation of the rails."""
         nics, servers = self.cluster.nics, self.cluster.servers
         found: dict[int, list[tuple[int, int, Label]]] = {}
         for nic, label in labels.items():
             server = nics[nic].server
-            block, place = self._place_of_server[server]
-            position = rail[nic - servers[server].nics[0]]
-            found.setdefault(block, []).append((place, position, label))
-        for own in found.values():
-            own.sort()
-        if self.turns is None:
-            return self._numbered(zip(self._sorted(found), sorted_profiles(found, self.kinds), strict=True))
-        count = len(self.blocks)
-        first = min(min((block + turn) % count for block in found) for turn in self.turns)
-        turns = [turn for turn in self.turns if min((block + turn) % count for block in found) == first]
-        return min(
-            self._numbered(((block + turn) % count, profile) for block, profile in found.items()) for turn in turns
-        )
+            block, place = self._places[server]
+            found.setdefault(block, []).append((place, rail[nic - servers[server].nics[0]], label))
+        return {block: tuple(sorted(own)) for block, own in found.items()}
 
-    def _sorted(self, found: Iterable[int]) -> list[int]:
-        """The first blocks of each kind, as many as have something."""
-        count: dict[int, int] = {}
-        for block in found:
-            count[self.kinds[block]] = count.get(self.kinds[block], 0) + 1
-        return [block for kind in sorted(count) for block in self._blocks_of_kind[kind][: count[kind]]]
+    def _exchanged(self, found: Mapping[int, Profile]) -> Iterator[tuple[int, Profile]]:
+        """The profiles of each kind in ascending order, on the first blocks of that kind."""
+        by_kind: dict[int, list[Profile]] = {}
+        for block, profile in found.items():
+            by_kind.setdefault(self.kinds[block], []).append(profile)
+        for kind, own in by_kind.items():
+            yield from zip(self._of_kind[kind], sorted(own), strict=False)
 
-    def _numbered(self, profiles: Iterable[tuple[int, Sequence[tuple[int, int, Label]]]]) -> State:
+    def _state(self, profiles: Iterable[tuple[int, Profile]]) -> State:
         servers = self.cluster.servers
         return tuple(
             sorted(
@@ -81,40 +108,23 @@ class Symmetry:
             )
         )
 
-    @property
-    def _place_of_server(self) -> dict[int, tuple[int, int]]:
-        return _places(self.blocks)
+    @cached_property
+    def _places(self) -> dict[int, tuple[int, int]]:
+        """Block and place in it of every server."""
+        return {server: (block, place) for block, own in enumerate(self.blocks) for place, server in enumerate(own)}
 
-    @property
-    def _blocks_of_kind(self) -> dict[int, list[int]]:
-        return _members(self.kinds)
-
-
-def sorted_profiles(
-    found: Mapping[int, list[tuple[int, int, Label]]], kinds: Sequence[int]
-) -> list[list[tuple[int, int, Label]]]:
-    """What the blocks have, by kind and then ascending."""
-    ordered = sorted((kinds[block], own) for block, own in found.items())
-    return [own for _, own in ordered]
-
-
-@lru_cache(maxsize=64)
-def _places(blocks: tuple[tuple[int, ...], ...]) -> dict[int, tuple[int, int]]:
-    return {server: (block, place) for block, own in enumerate(blocks) for place, server in enumerate(own)}
-
-
-@lru_cache(maxsize=64)
-def _members(kinds: tuple[int, ...]) -> dict[int, list[int]]:
-    members: dict[int, list[int]] = {}
-    for block, kind in enumerate(kinds):
-        members.setdefault(kind, []).append(block)
-    return members
+    @cached_property
+    def _of_kind(self) -> dict[int, list[int]]:
+        members: dict[int, list[int]] = {}
+        for block, kind in enumerate(self.kinds):
+            members.setdefault(kind, []).append(block)
+        return members
 
 
 def alone(cluster: Cluster) -> Symmetry:
     """No moves: every state stands for itself."""
     blocks = tuple((server.index,) for server in cluster.servers)
-    return Symmetry(cluster, blocks, tuple(range(len(blocks))), None, (still(cluster),))
+    return Symmetry(cluster, blocks, tuple(range(len(blocks))), (0,), False, (0,), (still(cluster),))
 
 
 def kinds_of(cluster: Cluster, blocks: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """One collective after another as a course needs it: its time in a known state, and what a change of the state costs.
 
-The jobs that are simulated are those of `runners.collective`: the collective that a change hits in the middle, and those
-after it until they take what they take in the new state.
+The jobs that are simulated are those of `runners.collective`: the collective that a change hits in the middle, and
+those after it until they take what they take in the new state.
 """
 
 import json
@@ -31,6 +31,8 @@ FEWEST, MOST = 4, 256
 
 class CollectiveCourse:
     """An endless row of one collective on a cluster, under a strategy."""
+
+    hits_are_local = False
 
     def __init__(self, cluster: Cluster, job: Job, strategy: Strategy, identity: str) -> None:
         self.cluster = cluster

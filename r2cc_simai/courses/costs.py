@@ -74,6 +74,16 @@ class HitCost:
         )
 
 
+@dataclass(frozen=True)
+class Change:
+    """What a change of the state costs: `extra_s` once, beside what the states cost (below 0 where the old plan does
+    better for a while); or the job ends, see `HitCost`."""
+
+    extra_s: float = 0.0
+    restart_s: float | None = None
+    replaced: bool = False
+
+
 class CourseJob(Protocol):
     """A job under one strategy, whose states can be simulated.
 
@@ -109,6 +119,11 @@ class CourseJob(Protocol):
     @property
     def simulates_repairs(self) -> bool:
         """Whether an iteration in whose middle something is repaired is simulated; if not, a repair costs nothing."""
+        ...
+
+    @property
+    def hits_are_local(self) -> bool:
+        """Whether a change is simulated with all servers healthy on which nothing changes."""
         ...
 
     def state_cost(self, state: State) -> StateCost:

@@ -1,12 +1,12 @@
 """Which moves of servers and rails change nothing for a job under a strategy.
 
 A move must leave the cluster what it is (`cluster.symmetry`, `courses.rails`) and take the job's ranks to ranks that do
-the same in groups and with peers that move along. What is left is what a strategy makes of the order of servers and of
-the numbers of rails; `_KEPT` says for which strategies neither matters to the last bit but nine.
+the same in groups and with peers that move along. What is left is what a strategy makes of the order of servers. In the
+rings of most of them it matters how far two degraded servers are apart: a hop between them is not what two hops between
+them and others are. Of a strategy that is not this package's own nothing is known.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,55 +20,60 @@ from r2cc_simai.courses.rails import gpu_move, rail_moves
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.runners.collective import Job
 from r2cc_simai.strategies.base import Strategy
+from r2cc_simai.strategies.registry import STRATEGIES
 from r2cc_simai.training.job import TrainingJob
 from r2cc_simai.training.ranks import NONE, Ranks
+
+MOVABLE = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
+"""Collectives in which no rank is told from the others."""
+ORDER_IS_NO_MATTER = frozenset({"ideal", "hot-repair", "nccl-failover"})
+"""Strategies that keep the healthy rings: each NIC passes on what it did, wherever the others are."""
 
 Int = NDArray[np.int64]
 Fits = Callable[[Int], bool]  # whether a move of all GPUs (GPU k goes to move[k]) takes the job to itself
 
 
-@dataclass(frozen=True)
-class _Moves:
-    """What a strategy does not care about: the order of the servers, up to a turn or not at all, and of the rails."""
-
-    any_order: bool
-    turns: bool
-    rails: bool
-
-
-_NONE = _Moves(any_order=False, turns=False, rails=False)
-_ALL = _Moves(any_order=True, turns=True, rails=True)
-
-
 def training_symmetry(job: TrainingJob, strategy: Strategy) -> Symmetry:
     """The moves of a training job. A block is the servers of one data-parallel replica, or of those that share some."""
-    moves = training_moves(job.cluster, strategy)
-    if job.replica is None or moves == _NONE or _has_roots(job.ranks):
+    if job.replica is None or _has_roots(job.ranks) or not _known(job.cluster, strategy):
         return alone(job.cluster)
-    return symmetry_of(job.cluster, blocks_of(job), moves, lambda move: carries(job.ranks, move))
+    blocks = blocks_of(job)
+    free = strategy.name in ORDER_IS_NO_MATTER
+    return symmetry_of(job.cluster, blocks, rings_of(job, blocks), free, lambda move: carries(job.ranks, move))
 
 
 def collective_symmetry(cluster: Cluster, job: Job, strategy: Strategy) -> Symmetry:
-    """The moves of a job of equal collectives over all ranks; each server is a block."""
-    moves = collective_moves(cluster, job, strategy)
-    if moves == _NONE:
+    """The moves of a job of equal collectives over all ranks. Each server is a block, and all are in one ring."""
+    if job.backend is not Backend.FLOW or job.op not in MOVABLE or not _known(cluster, strategy):
         return alone(cluster)
-    return symmetry_of(cluster, [(server.index,) for server in cluster.servers], moves, lambda _: True)
+    return symmetry_of(cluster, [(server.index,) for server in cluster.servers], (0,), False, lambda _: True)
 
 
-def symmetry_of(cluster: Cluster, blocks: Sequence[tuple[int, ...]], moves: _Moves, fits: Fits) -> Symmetry:
-    """The moves of blocks and rails among `moves` that fit the cluster and the job."""
-    rails = [rail for rail in rail_moves(cluster) if _rail_fits(cluster, rail, fits)] if moves.rails else []
-    kinds = kinds_of(cluster, blocks)
-    turns: tuple[int, ...] | None = None
-    if moves.any_order:
-        kinds = _exchanged(cluster, blocks, kinds, fits)
-    else:
-        kinds = tuple(range(len(blocks)))
-        found = turns_of(cluster, blocks) if moves.turns else ()
-        turns = tuple(turn for turn in found if fits(_block_move(cluster, blocks, _turned(len(blocks), turn)))) or (0,)
-    still = tuple(range(max(len(server.nics) for server in cluster.servers)))
-    return Symmetry(cluster, tuple(blocks), kinds, turns, tuple(rails) or (still,))
+def symmetry_of(
+    cluster: Cluster, blocks: Sequence[tuple[int, ...]], rings: Sequence[int], free: bool, fits: Fits
+) -> Symmetry:
+    """The moves of blocks and rails that fit the cluster, and of which `fits` says that they fit the job.
+
+    Blocks below leaf switches only turn: a hop to the next leaf's servers is another one than one below the same leaf.
+    """
+    apart = tuple(range(len(blocks)))
+    kinds = apart if cluster.leaves else _exchanged(cluster, blocks, kinds_of(cluster, blocks), fits)
+    turns = [turn for turn in turns_of(cluster, blocks) if fits(_block_move(cluster, blocks, _turned(apart, turn)))]
+    rails = [rail for rail in rail_moves(cluster) if _rail_fits(cluster, rail, fits)]
+    return Symmetry(cluster, tuple(blocks), kinds, tuple(rings), free, tuple(turns), tuple(rails))
+
+
+def rings_of(job: TrainingJob, blocks: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """A number for each place of a block: the same for places that meet in a group of ranks of several blocks."""
+    place = {server: (block, k) for block, own in enumerate(blocks) for k, server in enumerate(own)}
+    server = server_of_rank(job.cluster)[job.ranks.rank]
+    rings = list(range(max(len(own) for own in blocks)))
+    for members in job.ranks.members:
+        found = {place[s] for s in set(server[members].tolist())}
+        if len({block for block, _ in found}) > 1:
+            met = {rings[k] for _, k in found}
+            rings = [min(met) if ring in met else ring for ring in rings]
+    return tuple(rings)
 
 
 def blocks_of(job: TrainingJob) -> list[tuple[int, ...]]:
@@ -142,8 +147,8 @@ def _exchanged(
     return tuple(found)
 
 
-def _turned(count: int, turn: int) -> list[int]:
-    return [(block + turn) % count for block in range(count)]
+def _turned(blocks: Sequence[int], turn: int) -> list[int]:
+    return [(block + turn) % len(blocks) for block in blocks]
 
 
 def _block_move(cluster: Cluster, blocks: Sequence[tuple[int, ...]], order: Sequence[int]) -> Int:
@@ -155,17 +160,8 @@ def _block_move(cluster: Cluster, blocks: Sequence[tuple[int, ...]], order: Sequ
     return move
 
 
-def _drawn_phase(cluster: Cluster) -> bool:
-    """Whether the delay of detection is drawn for each NIC."""
+def _known(cluster: Cluster, strategy: Strategy) -> bool:
+    """Whether anything is known of how the strategy treats servers and NICs, and all NICs' failures are found alike."""
     detection = cluster.spec.failover.detection
-    return isinstance(detection, ProbesSpec) and detection.phase == "drawn"
-
-
-def training_moves(cluster: Cluster, strategy: Strategy) -> _Moves:
-    """What a strategy does not care about in a training job."""
-    return _NONE if _drawn_phase(cluster) else _ALL
-
-
-def collective_moves(cluster: Cluster, job: Job, strategy: Strategy) -> _Moves:
-    """What a strategy does not care about in a job of collectives."""
-    return _NONE if _drawn_phase(cluster) or job.backend is not Backend.FLOW else _NONE
+    drawn = isinstance(detection, ProbesSpec) and detection.phase == "drawn"
+    return type(strategy) in STRATEGIES.values() and not drawn

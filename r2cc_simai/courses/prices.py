@@ -1,12 +1,13 @@
 """The costs of a job's states and of their changes: each simulated once for all states that cannot be told apart."""
 
 import json
+import math
 from collections.abc import Mapping
 
 from r2cc_simai.cluster.symmetry import Label, State
 from r2cc_simai.courses.cache import CostCache
 from r2cc_simai.courses.condition import Fractions
-from r2cc_simai.courses.costs import CourseJob, HitCost, StateCost
+from r2cc_simai.courses.costs import Change, CourseJob, HitCost, StateCost
 from r2cc_simai.failures.timeline import Component
 
 
@@ -26,8 +27,28 @@ class Prices:
             self._cache.put(key, known)
         return StateCost.from_json(known)
 
-    def hit(self, before: Fractions, after: Fractions, parts: Mapping[int, Component]) -> HitCost:
-        """What comes of an iteration in whose middle the state changes; `parts` says which part of a NIC does."""
+    def change(self, before: Fractions, after: Fractions, parts: Mapping[int, Component]) -> Change:
+        """What a change of the state costs; `parts` names the NICs on which something changes, and what part of each.
+
+        Half of the iteration that is hit goes by in the state before it; the rest of the work that gets done until
+        `elapsed_s` takes (work - 1/2 of an iteration of its ranks) healthy_s (1 + slow) in the state after it.
+        """
+        if not parts or not (self._job.simulates_repairs or any(after.get(n, 1.0) < before.get(n, 1.0) for n in parts)):
+            return Change()
+        if self._job.hits_are_local:
+            before, after = (self._near(fractions, parts) for fractions in (before, after))
+        old = self.state(before)
+        hit = self._hit(before, after, parts, old)
+        if hit.restart_s is not None:
+            return Change(restart_s=hit.restart_s, replaced=hit.replaced)
+        new = self.state(after)
+        if math.isinf(old.slow) or math.isinf(new.slow):
+            return Change()
+        rest = hit.work - 0.5 / old.work_factor
+        extra_s = hit.elapsed_s - self._iteration_s(old) / 2 - rest * self._job.healthy_s * (1 + new.slow)
+        return Change(extra_s)
+
+    def _hit(self, before: Fractions, after: Fractions, parts: Mapping[int, Component], old: StateCost) -> HitCost:
         labels: dict[int, Label] = {
             nic: (before.get(nic, 1.0), after.get(nic, 1.0), str(parts.get(nic, "")))
             for nic in before.keys() | after.keys()
@@ -36,22 +57,19 @@ class Prices:
         key = self._key("hit", state)
         known = self._cache.get(key)
         if known is None:
-            known = self._job.hit_cost(state, self.iteration_s(self.state(before)) / 2).to_json()
+            known = self._job.hit_cost(state, self._iteration_s(old) / 2).to_json()
             self._cache.put(key, known)
         return HitCost.from_json(known)
 
-    def iteration_s(self, cost: StateCost) -> float:
+    def _near(self, fractions: Fractions, parts: Mapping[int, Component]) -> Fractions:
+        """What is said of the NICs of the servers on which something changes."""
+        nics = self._job.cluster.nics
+        servers = {nics[nic].server for nic in parts}
+        return {nic: fraction for nic, fraction in fractions.items() if nics[nic].server in servers}
+
+    def _iteration_s(self, cost: StateCost) -> float:
         """Seconds of an iteration of the ranks that are left: slow = work_factor * iteration / healthy - 1."""
         return (1 + cost.slow) * self._job.healthy_s / cost.work_factor
-
-    def extra_s(self, hit: HitCost, before: StateCost, after: StateCost) -> float:
-        """Seconds that a change costs beside what the states cost: below 0 where the old plan did better for a while.
-
-        Half of the iteration went by in the state before it, and the rest of the work would take
-        (work - 1/2 of what its ranks do) (1 + slow) in the one after it.
-        """
-        rest = hit.work - 0.5 / before.work_factor
-        return hit.elapsed_s - self.iteration_s(before) / 2 - rest * self._job.healthy_s * (1 + after.slow)
 
     def _key(self, kind: str, state: State) -> str:
         return json.dumps([self._job.identity, repr(self._job.strategy), kind, state])

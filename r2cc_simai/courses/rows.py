@@ -91,14 +91,14 @@ def run_course(job: CourseJob, incidents: Sequence[Incident], course: Course, ca
         InputError: a component that the cluster lacks.
     """
     covers = covers_of(incidents, job.cluster, job.strategy)
-    return walk(covers, Prices(job, cache), course, simulates_repairs=job.simulates_repairs)
+    return walk(covers, Prices(job, cache), course)
 
 
 def _rows(
     case: _Case, job: CourseJob, incidents: Sequence[Incident], course: Course, cache: CostCache
 ) -> Iterator[Row]:
     outcome = run_course(job, incidents, course, cache)
-    gpu_h = course.hours * job.cluster.n_ranks
+    gpu_h = float(course.hours * job.cluster.n_ranks)
     per_s = job.cluster.n_ranks / HOUR_S
     met = [one for one in incidents if one.begin_s < course.horizon_s and one.end_s > 0]
     causes = sorted({one.counts_as for one in met})
@@ -114,4 +114,4 @@ def _rows(
     for cause in causes:
         yield case.row(f"incidents[{cause}]", "1", float(sum(one.counts_as == cause for one in met)))
     yield case.row("gpu_h", "h", gpu_h)
-    yield case.row("hours", "h", course.hours)
+    yield case.row("hours", "h", float(course.hours))

@@ -1,7 +1,9 @@
 """A training job as a course needs it: iterations in a known state, and iterations in which the state changes.
 
-An iteration in a known state and one that a failure hits in the middle are simulated (`training.job`). A repair costs
-nothing: what works again carries traffic from the next collective on.
+Simulated are an iteration in a known state, and one that a failure hits in the middle, with the state that the servers
+on which it happens have then and all others healthy (`training.job`). What others have lost adds to what the iterations
+cost, and hardly changes what the failure costs once. A repair costs nothing: what works again carries traffic from the
+next collective on.
 """
 
 import json
@@ -28,6 +30,7 @@ class TrainingCourse:
     """A training job under a strategy. `identity` names the job by value."""
 
     simulates_repairs = False
+    hits_are_local = True
 
     def __init__(self, job: TrainingJob, strategy: Strategy, identity: str) -> None:
         self.job = job

@@ -27,9 +27,9 @@ from r2cc_simai.courses.stops import CRASH_S
 Blame = tuple[int, ...]
 
 
-def walk(covers: list[Cover], prices: Prices, course: Course, *, simulates_repairs: bool) -> Outcome:
-    """Walks a job through a course. `simulates_repairs`: a change for the better has a cost that can be asked for."""
-    walker = _Walker(prices, course, simulates_repairs)
+def walk(covers: list[Cover], prices: Prices, course: Course) -> Outcome:
+    """Walks a job through a course."""
+    walker = _Walker(prices, course)
     changes = changes_of(covers, course.horizon_s)
     if changes and changes[0].time_s == 0:
         walker.begin_with(changes.pop(0))
@@ -41,8 +41,8 @@ def walk(covers: list[Cover], prices: Prices, course: Course, *, simulates_repai
 
 
 class _Walker:
-    def __init__(self, prices: Prices, course: Course, simulates_repairs: bool) -> None:
-        self._prices, self._course, self._repairs = prices, course, simulates_repairs
+    def __init__(self, prices: Prices, course: Course) -> None:
+        self._prices, self._course = prices, course
         self._condition = Condition()
         self._cost = prices.state({})
         self._now = self.done_s = 0.0
@@ -81,18 +81,14 @@ class _Walker:
         if math.isinf(self._cost.slow):
             self._start()
             return
-        after, old = self._condition.fractions, self._cost
         blame = tuple(sorted({cover.incident for cover in change.begins or change.ends}))
-        worse = any(after.get(nic, 1.0) < before.get(nic, 1.0) for nic in parts)
-        hit = self._prices.hit(before, after, parts) if worse or self._repairs else None
-        if hit is not None and hit.restart_s is not None:
-            self._stop(blame, hit.restart_s, hit.replaced)
-            return
-        new = self._look()
-        if math.isinf(new.slow):
+        cost = self._prices.change(before, self._condition.fractions, parts)
+        if cost.restart_s is not None:
+            self._stop(blame, cost.restart_s, cost.replaced)
+        elif math.isinf(self._look().slow):
             self._stop(blame, CRASH_S, on_spares=False)
-        elif hit is not None:
-            self._debts.append((blame, self._prices.extra_s(hit, old, new)))
+        elif cost.extra_s:
+            self._debts.append((blame, cost.extra_s))
 
     def _look(self) -> StateCost:
         """Takes the cost of the present state; what the job has dropped stays away."""

@@ -10,6 +10,7 @@ SETTING = re.compile(r"\b((?:R2CC|NCCL)_[A-Z0-9_]+)=(\S*)")
 SHAPE = re.compile(r"\bnodes=(\d+) ranks=(\d+)\b")
 START = re.compile(r"^# (nccl-tests version|Collective test starting|nThread \d)")
 RANK = re.compile(r"^#\s+Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+(\d+)\s+on\s+(\S+)\s+device\s+(\d+)")
+_STARTS = re.compile(r"# (nccl-tests version|Collective test starting|nThread \d)")
 COUNTED = "such as all_reduce_perf"
 _PROGRAM = re.compile(r"\b([a-z_0-9]+)_perf\b")
 
@@ -44,8 +45,7 @@ class RunContext:
             self.shape = (int(shape[1]), int(shape[2]))
         if program := _PROGRAM.search(line):
             self.program = self.program or program[1] if line.startswith("# Collective test concluded") else program[1]
-        if start := START.match(line):
-            self.starts.append(start[1])
+        self.starts += _STARTS.findall(line)
         if (rank := RANK.match(line)) and (listed := _listed(rank)) not in self.ranks:
             self.ranks.append(listed)
         if settings := dict(SETTING.findall(line)):

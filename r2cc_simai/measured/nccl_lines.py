@@ -14,6 +14,7 @@ what was interrupted is no row, nothing is read until a line shows that every ra
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from r2cc_simai.errors import InputError
@@ -35,7 +36,7 @@ _MESSAGE = re.compile(r"(?:\[[\d :.,-]+\] )?[A-Za-z][\w.-]{0,255}:\d+:\d+ \[\d+\
 """What NCCL itself says, `host:pid:thread [device] NCCL ..`, wherever in a line it begins."""
 _COMMENT = re.compile(
     r"\b(?:nThread|nGpus|minBytes|maxBytes|unalign|algbw|busbw|nccl-headers|out-of-place)\b|Using devices|"
-    r"Rank +\d+ Group|Pid +\d+ on|Out of bounds|Avg bus|Collective test|\((?:us|GB/s|elements)\)"
+    r"Rank +\d+ Group|Pid +\d+ on|Out of bounds|Avg bus|Collective test|\((?:GB/s|elements)\)"
 )
 """What nccl-tests says in its comments."""
 _OF_A_ROW = re.compile(r"[\d.e+\s:N/A-]*(?:[a-z]\w*\s+)?(?:[a-z]*\s+)?[\d.e+\s:N/A-]*")
@@ -72,6 +73,13 @@ class RowReader:
         """The reader of a table that begins while lines of this one may still be under way."""
         left = self._under_way if layout == self.layout else self._under_way and math.inf
         return RowReader(self.log, layout, self.skipped, self.several, _under_way=left, _lengths=set(self._lengths))
+
+    def after(self, strays: Iterable[str]) -> None:
+        """Rows stood before the table's heading: another rank's, and of one that is not whole the rest may come."""
+        for stray in strays:
+            self.several = True
+            if not self._is_row(stray):
+                self._under_way = math.inf
 
     def settle(self) -> None:
         """Every rank is known to have ended its lines."""

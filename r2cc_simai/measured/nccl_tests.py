@@ -76,6 +76,8 @@ class _Scan:
         self._skipped = Skipped(log.name)
         self._tables: list[_Table] = []
         self._next = RunContext()
+        self._strays: list[str] = []
+        """Rows that stood before the heading of their table."""
         self._same_launch = False
         """Whether a table that follows may belong to the launch of the one before."""
 
@@ -94,11 +96,12 @@ class _Scan:
             self._exit(index, int(exit_code[1]))
         elif _matches(line, _OF_A_RUN):
             self._context(line)
-        if self._table is not None:
+        if self._table is not None and not self._table.ended:
             self._table.reader.take(index)
         elif HEAD.match(line.lstrip()):
             complaint = self._log.error(index, "the heading of the table ('# size count type ..') before its rows")
             self._skipped.line(self._log.number(index), "no heading of a table before it", complaint)
+            self._strays.append(line)
         if self._table is None or self._table.begun:
             self._next.take(index, line)
         else:
@@ -122,6 +125,8 @@ class _Scan:
         if table is not None and self._same_launch:
             reader = table.reader.following(layout)
         reader.several |= context.repeated
+        reader.after(self._strays)
+        self._strays = []
         self._tables.append(_Table(context, index, reader))
         self._next, self._same_launch = RunContext(), True
         if layout.cpu_time:

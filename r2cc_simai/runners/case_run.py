@@ -112,12 +112,13 @@ def case_of(task: Task) -> AnyCase:
 
 def _failed_here(task: Task, reason: str) -> Row:
     """The row of a case that failed where its training job can be built: its workload is called as in other rows."""
-    row = failed_row(case_of(task), reason)
+    case = case_of(task)
+    row = failed_row(case, reason)
     try:
-        if isinstance(task, TrainingCase):
-            return replace(row, workload=task.block.job_on(task.cluster).job().name)
-        if isinstance(task, MatrixTask) and not task.case.workload.is_collective:
-            return replace(row, workload=task.case.workload.training_job(task.case.cluster).job().name)
+        if isinstance(case, TrainingCase):
+            return replace(row, workload=case.block.job_on(case.cluster).job().name)
+        if isinstance(case, MatrixCase) and not case.workload.is_collective:
+            return replace(row, workload=case.workload.training_job(case.cluster).job().name + _length(case))
     except Exception:  # the reason may be that the job cannot be built
         return row
     return row
@@ -132,7 +133,13 @@ def failed_row(case: AnyCase, reason: str) -> Row:
 def _of_matrix(case: MatrixCase) -> dict[str, object]:
     own: dict[str, object] = {"scenario": case.scenario, "pattern": case.pattern, "seed": case.seed}
     own["backend"] = case.backend.value
-    return own | {"workload": case.workload.collective or case.workload.label, "bytes": case.workload.bytes}
+    workload = case.workload.collective or case.workload.label
+    return own | {"workload": workload + _length(case), "bytes": case.workload.bytes}
+
+
+def _length(case: MatrixCase) -> str:
+    """What rows of a course say behind the workload."""
+    return "" if case.hours is None else f" hours={case.hours:g} checkpoint_min={case.checkpoint_min:g}"
 
 
 def _of_block(case: Case | TrainingCase) -> dict[str, object]:

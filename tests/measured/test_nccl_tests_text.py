@@ -192,8 +192,8 @@ def test_a_row_that_is_not_as_the_heading_says_is_skipped_and_named(tmp_path: Pa
     for old, new, reason in (
         ("    2.10    3.15       0", "", "row cut short"),
         ("2500.0", "25oo.0", "expected numbers (or N/A) in the result columns and the root"),
-        ("2500.0", "nan", "expected numbers (or N/A) in the result columns and the root"),
-        ("2500.0", "-1", "expected numbers (or N/A) in the result columns and the root"),
+        ("2500.0", "   nan", "expected numbers (or N/A) in the result columns and the root"),
+        ("2500.0", "    -1", "expected numbers (or N/A) in the result columns and the root"),
     ):
         path = edited(tmp_path, old, new)
         (run,) = read_log(path)

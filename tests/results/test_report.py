@@ -203,10 +203,14 @@ def test_the_same_rows_give_the_same_files(tmp_path, paper_rows):
         assert a.read_bytes() == b.read_bytes()
 
 
-def test_importing_the_package_loads_nothing_heavy():
-    code = (
-        "import sys, r2cc_simai.results, r2cc_simai.results.report; "
-        "print(*{'numpy', 'pyarrow', 'matplotlib', 'jinja2'} & set(sys.modules))"
-    )
+@pytest.mark.parametrize(
+    ("package", "heavy"),
+    [
+        ("r2cc_simai.results", {"numpy", "pyarrow", "matplotlib", "jinja2"}),
+        ("r2cc_simai.results.report", {"scipy", "pyarrow", "matplotlib", "jinja2"}),
+    ],
+)
+def test_importing_the_package_loads_nothing_heavy(package, heavy):
+    code = f"import sys, {package}; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

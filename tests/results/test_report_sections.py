@@ -39,6 +39,14 @@ def test_overheads_are_medians_over_the_cases_at_their_largest_size(row: MakeRow
     assert found["demo", "Balance"] == Cell("20.0%", "10.0% to 60.0%")
 
 
+def test_overheads_of_drawn_failures_are_means(row: MakeRow) -> None:
+    """Most draws cost nothing: (0 + 0 + 30) / 3 = 10% says more than the median."""
+    rows = [row(seed=seed, simulated=1 + x) for seed, x in enumerate((0.0, 0.0, 0.3))]
+    found = cells(section(rows, "overheads"))
+    assert found["demo", "Balance"] == Cell("10.0%", "0% to 30.0%")
+    assert found["demo", "scenario"].note == "steady time, mean of draws"
+
+
 def test_overheads_say_the_gap_to_the_bound_and_the_standstill(row: MakeRow) -> None:
     """The options of a strategy share a column; a job that stops says for how long."""
     rows = [

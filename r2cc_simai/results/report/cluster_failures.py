@@ -11,6 +11,8 @@ from r2cc_simai.results.table import Row
 SLUG = "clusters"
 MOST = 6
 """Pictures at most."""
+DRAWS = 2
+"""Pictures of one drawn pattern at most."""
 TRIED = 10
 """Pairs of cluster and failure that are tried at most, where some cannot be read."""
 LONGEST = 80
@@ -65,7 +67,11 @@ def _places(rows: Sequence[Row]) -> dict[Place, list[Row]]:
 
 
 def _telling(places: Sequence[Place]) -> list[Place]:
-    """Return some places: the first of each kind of cluster, then those where most fails."""
+    """Return some places: the first of each kind of cluster, then those where most fails; few draws of a pattern."""
+    drawn: dict[tuple[str, str], list[Place]] = {}
+    for place in places:
+        drawn.setdefault(place[:2], []).append(place)
+    places = [place for draws in drawn.values() for place in draws[:DRAWS]]
     first = {labels.cluster_kind(place[0]): place for place in reversed(places)}.values()
     chosen = [place for place in places if place in first]
     others = sorted((place for place in places if place not in first), key=lambda place: -len(place[1].split()))

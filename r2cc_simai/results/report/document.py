@@ -29,14 +29,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A table column; numeric ones are aligned to the right.
-
-    `strategy` is the strategy that the column alone is about, as `facets.value` names it.
-    """
+    """A table column; numeric ones are aligned to the right."""
 
     title: str
     numeric: bool = True
-    strategy: str = ""
 
 
 @dataclass(frozen=True)
