@@ -13,7 +13,7 @@ export PATH := $(ENV)/bin:$(PATH)
 TIMED_TESTS := tests/lab tests/real
 CPP_FILES = find simulator -name '*.cpp' -o -name '*.hpp'
 
-.PHONY: help simai sweep test lint ruff types clang-format test-cpp test-python bench format clean setup-test
+.PHONY: help simai sweep baseline test lint ruff types clang-format test-cpp test-python bench format clean setup-test
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ simai: ## Set up: system packages, environment, engine, command line
 
 sweep: simai ## Set up and run the main job: results table and report (ARGS="..." adds options)
 	r2cc-simai sweep $(ARGS)
+
+baseline: simai ## Check a run against the committed baseline (RUN=folder, ARGS="..." adds options)
+	r2cc-simai baseline check $(RUN) $(ARGS)
 
 test: lint test-cpp test-python ## Set up and pass every check and test
 

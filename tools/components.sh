@@ -59,6 +59,17 @@ find_compiler() {
 
 has_doctest() { say '#include <doctest/doctest.h>' | "$1" -std=c++20 -fsyntax-only -x c++ - >/dev/null 2>&1; }
 
+# A browser for the tests of the report page.
+has_browser() {
+    local name
+    for name in chromium chromium-browser google-chrome google-chrome-stable; do
+        type -P "$name" >/dev/null && return
+    done
+    return 1
+}
+
+is_debian() { grep -qx 'ID=debian' /etc/os-release 2>/dev/null; }
+
 if [[ ${BASH_SOURCE[0]} == "$0" && ${1:-} == compiler ]]; then
     find_compiler
 fi

@@ -44,6 +44,8 @@ missing_packages() {
     compiler=$(find_compiler)
     [[ -n $compiler ]] || say g++
     [[ $MODE != test ]] || has_doctest "$compiler" || say doctest-dev
+    # Elsewhere a browser is no package of the system's own, or has another name; without one its tests say so.
+    [[ $MODE != test ]] || has_browser || ! is_debian || say chromium
 }
 
 install_packages() {
@@ -98,7 +100,7 @@ install_simai() {
     type -P cmake >/dev/null || requires+=(cmake)
     type -P ninja >/dev/null || requires+=(ninja)
     if [[ $MODE == test ]]; then
-        extra="[test]"
+        extra="[test,docs]"
         options=(--config-settings cmake.define.SIMAI_WERROR=ON)
     fi
     pip_install --quiet "${requires[@]}"
