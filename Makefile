@@ -13,7 +13,7 @@ export PATH := $(ENV)/bin:$(PATH)
 TIMED_TESTS := tests/lab tests/real
 CPP_FILES = find simulator -name '*.cpp' -o -name '*.hpp'
 
-.PHONY: help simai sweep baseline test lint ruff types clang-format test-cpp test-python bench format clean setup-test
+.PHONY: help simai sweep baseline test lint ruff types clang-format test-cpp test-python bench docs format clean setup-test
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,13 +44,16 @@ test-python: setup-test ## Python tests alone: two at a time, but those that mea
 bench: simai ## Measure speed and memory against the targets (ARGS="--json": for programs)
 	@python benchmarks/run.py $(ARGS)
 
+docs: setup-test ## Build the documentation site: docs/_build/html/index.html
+	sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
 format: setup-test ## Format the code and fix what ruff can
 	ruff check --fix-only .
 	ruff format .
 	$(CPP_FILES) | xargs clang-format -i
 
 clean: ## Remove what was built, .venv and caches (runs/ stays)
-	rm -rf build dist .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build docs/reference
 
 setup-test:
 	@tools/setup.sh test "$(ENV)"

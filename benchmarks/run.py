@@ -21,6 +21,8 @@ from cases import CHUNKS_PER_STEP, STRATEGIES
 HERE = Path(__file__).resolve().parent
 LATEST = HERE / "latest.json"
 SWEEP_WORKERS = 2
+SWEEPS = {"sweep": "paper", "month": "month"}
+"""Cases that are a whole sweep, and their shipped scenario."""
 
 # 1 GiB AllReduce, ring, 1,024 NPUs, on two cores like the ones that the targets were set for (user seconds).
 ASTRA_SIM = {1: "ASTRA-sim 1.9-2.7 s", 4: "ASTRA-sim 6.7-8.6 s"}
@@ -31,6 +33,7 @@ flow:  1 GiB AllReduce on 1,024 GPUs (128 servers, 8 NICs each) as one API call,
 chunk: 1 GiB ring AllReduce on 1,024 ranks, the run alone on one core; acknowledgements, windows and byte counters on
 175B, 405B: tensor parallel 8, pipeline 8 and 16; files go to a temporary folder; an iteration by flow, equal ranks
        simulated once, planning included, trace read before. Memory targets: 2 GiB to emit 175B, 8 GiB for 405B
+month: 175B on 1,024 GPUs for 720 h, failures at the rates of the Llama 3 report, by flow; report included
 peak:  largest process of the case"""
 
 
@@ -58,6 +61,7 @@ LINES = {
     "iteration/175b": Line("175B on 1,024 GPUs: iteration, NIC down", "wall", 2.0),
     "iteration/405b": Line("405B on 16,384 GPUs: iteration, NIC down", "wall", 30.0),
     "sweep": Line(f"default sweep and report, {SWEEP_WORKERS} workers", "wall", 60.0),
+    "month": Line(f"1,000 drawn months x 4 strategies, {SWEEP_WORKERS} workers", "wall", 300.0),
 }
 
 
@@ -78,8 +82,8 @@ class Measured:
 
 def measure(case: str) -> Measured:
     """Runs one case in a process of its own."""
-    if case == "sweep":
-        return _measure_sweep()
+    if case in SWEEPS:
+        return _measure_sweep(case)
     status, out, peak, _ = _run([sys.executable, str(HERE / "cases.py"), case])
     if status:
         return _failed(case, out)
@@ -87,12 +91,12 @@ def measure(case: str) -> Measured:
     return _measured(case, result["seconds"], peak, result["deliveries"])
 
 
-def _measure_sweep() -> Measured:
+def _measure_sweep(case: str) -> Measured:
     program = Path(sys.executable).with_name("r2cc-simai")
     with tempfile.TemporaryDirectory() as folder:
         out = ["--out", str(Path(folder) / "run")]
-        status, text, peak, seconds = _run([str(program), "sweep", *out, "--workers", str(SWEEP_WORKERS)])
-    return _failed("sweep", text) if status else _measured("sweep", [seconds], peak)
+        status, text, peak, seconds = _run([str(program), "sweep", SWEEPS[case], *out, "--workers", str(SWEEP_WORKERS)])
+    return _failed(case, text) if status else _measured(case, [seconds], peak)
 
 
 def _run(command: list[str]) -> tuple[int, str, int, float]:

@@ -1,5 +1,6 @@
 """`r2cc-simai baseline`: keep the overhead numbers of a run, and tell what has moved since."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,7 +103,8 @@ def check(
         verdict = judge(known, watched(read_rows(run), ("*",)), rules)
     except InputError as error:
         raise InputError(f"{run} against {path}: {error}") from None
-    accept = f"r2cc-simai baseline update {run} " + (f"--baseline {baseline}" if baseline else f"--name {name}")
+    target = ["--baseline", str(baseline)] if baseline else ["--name", name]
+    accept = shlex.join(["r2cc-simai", "baseline", "update", str(run), *target])
     if markdown is not None:
         _write(markdown, render_markdown(verdict, path.stem, accept).encode())
     if junit is not None:

@@ -7,7 +7,7 @@ move along. Whether a job meets the same in both states depends on the job too; 
 moves are in it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,17 +29,14 @@ Profile = tuple[tuple[int, int, Label], ...]
 class Symmetry:
     """Moves that change nothing for a job.
 
-    `blocks` are the servers of each block, in order; those of one of `kinds` can change places. Places of a block that
-    have the same number in `rings` meet in a ring over the blocks, or in several: where two blocks have something said
-    of them in one ring, their distance there matters unless the symmetry is `free`, and all blocks only move together,
-    by one of the numbers of places in `turns`. `rails` are permutations of the NICs of every server alike; the first
-    one leaves them as they are.
+    `blocks` are the servers of each block, in order. Where `free`, two blocks of one of `kinds` can change places; else
+    all move together, by one of the numbers of places in `turns`. `rails` are permutations of the NICs of every server
+    alike; the first one leaves them as they are.
     """
 
     cluster: Cluster
     blocks: tuple[tuple[int, ...], ...]
     kinds: tuple[int, ...]
-    rings: tuple[int, ...]
     free: bool
     turns: tuple[int, ...]
     rails: tuple[Move, ...]
@@ -47,37 +44,31 @@ class Symmetry:
     def canonical(self, labels: Mapping[int, Label]) -> State:
         """The state that stands for all those into which the moves turn `labels` (by number of the NIC).
 
-        It is the least of them, so it is its own canonical state, and the same for all of them.
+        It is one of them and the same for all of them, so it is its own canonical state.
         """
         if not labels:
             return ()
-        crowded = self._crowded(labels)
-        return min(self._least(labels, rail, crowded) for rail in self.rails)
+        least = self._exchanged if self.free else self._turned
+        return min(least(self._profiles(labels, rail)) for rail in self.rails)
 
-    def _crowded(self, labels: Iterable[int]) -> bool:
-        """Whether the blocks only turn: two have something in the same ring, or there are no two of a kind."""
-        if len(set(self.kinds)) == len(self.kinds):
-            return True
-        if self.free:
-            return False
-        met: dict[int, int] = {}
-        for nic in labels:
-            block, place = self._places[self.cluster.nics[nic].server]
-            if met.setdefault(self.rings[place], block) != block:
-                return True
-        return False
-
-    def _least(self, labels: Mapping[int, Label], rail: Move, crowded: bool) -> State:
-        """The least state after one permutation of the rails."""
-        found = self._profiles(labels, rail)
-        if not crowded:
-            return self._state(self._exchanged(found))
+    def _turned(self, found: Mapping[int, Profile]) -> State:
+        """The least state that a turn of the blocks makes."""
         count = len(self.blocks)
         first = {turn: min((block + turn) % count for block in found) for turn in self.turns}
+        least = min(first.values())
         return min(
             self._state(((block + turn) % count, profile) for block, profile in found.items())
             for turn in self.turns
-            if first[turn] == min(first.values())
+            if first[turn] == least
+        )
+
+    def _exchanged(self, found: Mapping[int, Profile]) -> State:
+        """What blocks of a kind have, in ascending order on the first of them."""
+        by_kind: dict[int, list[Profile]] = {}
+        for block, profile in found.items():
+            by_kind.setdefault(self.kinds[block], []).append(profile)
+        return self._state(
+            pair for kind, own in by_kind.items() for pair in zip(self._of_kind[kind], sorted(own), strict=False)
         )
 
     def _profiles(self, labels: Mapping[int, Label], rail: Move) -> dict[int, Profile]:
@@ -89,14 +80,6 @@ class Symmetry:
             block, place = self._places[server]
             found.setdefault(block, []).append((place, rail[nic - servers[server].nics[0]], label))
         return {block: tuple(sorted(own)) for block, own in found.items()}
-
-    def _exchanged(self, found: Mapping[int, Profile]) -> Iterator[tuple[int, Profile]]:
-        """The profiles of each kind in ascending order, on the first blocks of that kind."""
-        by_kind: dict[int, list[Profile]] = {}
-        for block, profile in found.items():
-            by_kind.setdefault(self.kinds[block], []).append(profile)
-        for kind, own in by_kind.items():
-            yield from zip(self._of_kind[kind], sorted(own), strict=False)
 
     def _state(self, profiles: Iterable[tuple[int, Profile]]) -> State:
         servers = self.cluster.servers
@@ -124,7 +107,7 @@ class Symmetry:
 def alone(cluster: Cluster) -> Symmetry:
     """No moves: every state stands for itself."""
     blocks = tuple((server.index,) for server in cluster.servers)
-    return Symmetry(cluster, blocks, tuple(range(len(blocks))), (0,), False, (0,), (still(cluster),))
+    return Symmetry(cluster, blocks, tuple(range(len(blocks))), False, (0,), (still(cluster),))
 
 
 def kinds_of(cluster: Cluster, blocks: Sequence[Sequence[int]]) -> tuple[int, ...]:

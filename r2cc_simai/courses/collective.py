@@ -13,7 +13,7 @@ from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.symmetry import State, Symmetry
 from r2cc_simai.cluster.view import View
-from r2cc_simai.courses.costs import HitCost, StateCost
+from r2cc_simai.courses.costs import Fractions, HitCost, StateCost
 from r2cc_simai.courses.equivalence import collective_symmetry
 from r2cc_simai.courses.stops import CRASHED, events_of, known_events, without_lost_work
 from r2cc_simai.engine import _core
@@ -54,6 +54,10 @@ class CollectiveCourse:
     def symmetry(self) -> Symmetry:
         """The moves that change no cost."""
         return collective_symmetry(self.cluster, self._job, self.strategy)
+
+    def essence(self, fractions: Fractions) -> Fractions:
+        """The state as it is."""
+        return fractions
 
     def state_cost(self, state: State) -> StateCost:
         """Simulates a collective in a known state."""

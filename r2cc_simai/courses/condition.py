@@ -2,24 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 
+from r2cc_simai.courses.costs import Fractions
 from r2cc_simai.courses.covers import Change, Cover
 from r2cc_simai.failures.timeline import Component
-
-Fractions = dict[int, float]
-"""The rate fraction of each NIC that has lost some."""
 
 
 class Condition:
     """The covers that are under way. A NIC has the least state of those that hold it.
 
     `hold` keeps NICs that are down as they are whatever is repaired, since the job has dropped what hangs on them;
-    `release` ends that. `replace` puts spare parts in the place of all that has failed so far.
+    `renew` ends that, and what working NICs a strategy does not use. `replace` puts spare parts in the place of all
+    that has failed so far.
     """
 
     def __init__(self) -> None:
         self._on: dict[int, list[Cover]] = {}
         self._held: dict[int, tuple[int, ...]] = {}
-        self._replaced: set[int] = set()  # ids of covers whose end means nothing any more
+        self._ignored: set[int] = set()  # ids of covers whose end means nothing any more
         self._fractions: Fractions = {}
 
     @property
@@ -39,7 +38,7 @@ class Condition:
         """Begins and ends covers; returns the part that changed on each NIC whose state is another one now."""
         touched: dict[int, list[Cover]] = {}
         for cover in change.ends:
-            if id(cover) in self._replaced:
+            if id(cover) in self._ignored:
                 continue
             for nic in cover.nics:
                 self._on[nic].remove(cover)
@@ -62,14 +61,19 @@ class Condition:
             if fraction == 0:
                 self._held[nic] = self._blamed(nic, 0.0)
 
-    def release(self) -> None:
-        """Lets go of what `hold` has kept."""
+    def renew(self) -> None:
+        """The job starts anew: it uses whatever works."""
         held, self._held = self._held, {}
-        self._see(held)
+        unused = [cover for covers in self._on.values() for cover in covers if cover.unused]
+        self._ignored.update(map(id, unused))
+        for cover in unused:
+            for nic in cover.nics:
+                self._on[nic].remove(cover)
+        self._see({*held, *(nic for cover in unused for nic in cover.nics)})
 
     def replace(self) -> None:
         """All works again, and the repair of what has failed so far means nothing."""
-        self._replaced.update(id(cover) for covers in self._on.values() for cover in covers)
+        self._ignored.update(id(cover) for covers in self._on.values() for cover in covers)
         self._on, self._held, self._fractions = {}, {}, {}
 
     def _see(self, nics: Iterable[int]) -> None:

@@ -8,6 +8,8 @@ from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.symmetry import State, Symmetry
 from r2cc_simai.strategies.base import Strategy
 
+Fractions = dict[int, float]
+"""The rate fraction of each NIC that has lost some."""
 Costs = dict[str, float | bool | None]
 """A cost as JSON has it; None stands for an infinite time."""
 
@@ -108,7 +110,11 @@ class CourseJob(Protocol):
 
     @property
     def symmetry(self) -> Symmetry:
-        """The moves that change no cost."""
+        """The moves that change the cost of no state.
+
+        What two servers lose at once in the middle of an iteration costs what their distance says, so that blocks only
+        turn where it is the cost of a change that may not differ.
+        """
         ...
 
     @property
@@ -124,6 +130,10 @@ class CourseJob(Protocol):
     @property
     def hits_are_local(self) -> bool:
         """Whether a change is simulated with all servers healthy on which nothing changes."""
+        ...
+
+    def essence(self, fractions: Fractions) -> Fractions:
+        """A state of the same cost that says no more than matters."""
         ...
 
     def state_cost(self, state: State) -> StateCost:

@@ -16,7 +16,10 @@ from r2cc_simai.strategies.base import Strategy
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """Incident number `incident` holds `nics` at `state` of their rate from `begin_s` until `end_s`, seconds."""
+    """Incident number `incident` holds `nics` at `state` of their rate from `begin_s` until `end_s`, seconds.
+
+    `unused`: they may work again, but the connections of a job that was there before do not use them yet.
+    """
 
     nics: tuple[int, ...]
     state: float
@@ -24,6 +27,7 @@ class Cover:
     begin_s: float
     end_s: float
     incident: int
+    unused: bool = False
 
 
 @dataclass(eq=False)
@@ -86,4 +90,4 @@ def _unused(
         nic, down_s = cluster.nic_by_name[recovery.outage.nic], recovery.outage.down_s
         cover = downs[nic, down_s]
         until_s = math.inf if recovery.recovered_s is None else recovery.recovered_s
-        yield Cover((nic,), 0.0, cover.part, down_s, until_s, cover.incident)
+        yield Cover((nic,), 0.0, cover.part, down_s, until_s, cover.incident, unused=True)

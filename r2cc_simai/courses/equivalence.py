@@ -7,6 +7,7 @@ them and others are. Of a strategy that is not this package's own nothing is kno
 """
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +20,29 @@ from r2cc_simai.collectives.channels import server_of_rank
 from r2cc_simai.courses.rails import gpu_move, rail_moves
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.runners.collective import Job
+from r2cc_simai.strategies.adapcc import AdapCC
 from r2cc_simai.strategies.base import Strategy
 from r2cc_simai.strategies.registry import STRATEGIES
 from r2cc_simai.training.job import TrainingJob
 from r2cc_simai.training.ranks import NONE, Ranks
 
-MOVABLE = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
-"""Collectives in which no rank is told from the others."""
-ORDER_IS_NO_MATTER = frozenset({"ideal", "hot-repair", "nccl-failover"})
-"""Strategies that keep the healthy rings: each NIC passes on what it did, wherever the others are."""
+Order = Literal["free", "turns", "fixed"]
+"""How blocks may move: any two of a kind change places, all turn together, or none moves."""
+_IN_TRAINING: dict[str, Order] = {
+    "ideal": "free",
+    "hot-repair": "free",
+    "nccl-failover": "free",
+    "adapcc": "free",
+    "nccl": "turns",
+    "balance": "turns",
+    "r2cc-allreduce": "turns",
+}
+"""Free are those that keep the healthy rings, or rings of the servers that are left: where the others are is no matter.
+optcc has no moves, and auto may take it: its chains begin at certain servers, and its segments are divided by rail."""
+_RINGS = frozenset({"ideal", "nccl", "hot-repair", "balance", "nccl-failover"})
+"""Strategies that run every collective over all ranks on rings or trees of NCCL's."""
+_IN_BLOCKS = frozenset({"all_gather", "reduce_scatter", "all_to_all"})
+"""Collectives in which no rank is told from the others, whatever the size."""
 
 Int = NDArray[np.int64]
 Fits = Callable[[Int], bool]  # whether a move of all GPUs (GPU k goes to move[k]) takes the job to itself
@@ -35,45 +50,44 @@ Fits = Callable[[Int], bool]  # whether a move of all GPUs (GPU k goes to move[k
 
 def training_symmetry(job: TrainingJob, strategy: Strategy) -> Symmetry:
     """The moves of a training job. A block is the servers of one data-parallel replica, or of those that share some."""
-    if job.replica is None or _has_roots(job.ranks) or not _known(job.cluster, strategy):
+    order = _IN_TRAINING.get(strategy.name)
+    if order is None or job.replica is None or _has_roots(job.ranks) or not _known(job.cluster, strategy):
         return alone(job.cluster)
-    blocks = blocks_of(job)
-    free = strategy.name in ORDER_IS_NO_MATTER
-    return symmetry_of(job.cluster, blocks, rings_of(job, blocks), free, lambda move: carries(job.ranks, move))
+    if strategy.name == AdapCC.name and any(len(replicas) > 1 for replicas in replicas_of_blocks(job).values()):
+        return alone(job.cluster)  # a server that has lost some of its ranks is another one than the rest
+    return symmetry_of(job.cluster, blocks_of(job), order, lambda move: carries(job.ranks, move))
 
 
 def collective_symmetry(cluster: Cluster, job: Job, strategy: Strategy) -> Symmetry:
-    """The moves of a job of equal collectives over all ranks. Each server is a block, and all are in one ring."""
-    if job.backend is not Backend.FLOW or job.op not in MOVABLE or not _known(cluster, strategy):
+    """The moves of a job of equal collectives over all ranks; each server is a block.
+
+    A tree has its servers in certain places, so that an AllReduce for which one may be chosen leaves the rails alone to
+    move. The bytes of a channel are whole: where a size cannot be divided evenly, times are equal but for one byte.
+    """
+    order: Order = "turns"
+    if job.op == "all_reduce" and "tree" in cluster.spec.transport.algorithms:
+        order = "fixed"
+    known = strategy.name in _RINGS or (job.op in _IN_BLOCKS and strategy.name in ("r2cc-allreduce", "optcc"))
+    if job.backend is not Backend.FLOW or job.op not in {"all_reduce", *_IN_BLOCKS} or not known:
         return alone(cluster)
-    return symmetry_of(cluster, [(server.index,) for server in cluster.servers], (0,), False, lambda _: True)
+    if not _known(cluster, strategy):
+        return alone(cluster)
+    return symmetry_of(cluster, [(server.index,) for server in cluster.servers], order, lambda _: True)
 
 
-def symmetry_of(
-    cluster: Cluster, blocks: Sequence[tuple[int, ...]], rings: Sequence[int], free: bool, fits: Fits
-) -> Symmetry:
+def symmetry_of(cluster: Cluster, blocks: Sequence[tuple[int, ...]], order: Order, fits: Fits) -> Symmetry:
     """The moves of blocks and rails that fit the cluster, and of which `fits` says that they fit the job.
 
-    Blocks below leaf switches only turn: a hop to the next leaf's servers is another one than one below the same leaf.
+    Blocks turn at most where a hop is not like every other: from below one leaf switch to below another, or between two
+    servers that have lost different rails where no switch joins the rails.
     """
-    apart = tuple(range(len(blocks)))
-    kinds = apart if cluster.leaves else _exchanged(cluster, blocks, kinds_of(cluster, blocks), fits)
-    turns = [turn for turn in turns_of(cluster, blocks) if fits(_block_move(cluster, blocks, _turned(apart, turn)))]
+    numbers = range(len(blocks))
+    free = order == "free" and cluster.rails_connected and not cluster.leaves
+    kinds = _exchanged(cluster, blocks, kinds_of(cluster, blocks), fits) if free else tuple(numbers)
+    found = (0,) if order == "fixed" else turns_of(cluster, blocks)
+    turns = [turn for turn in found if fits(_block_move(cluster, blocks, _turned(numbers, turn)))]
     rails = [rail for rail in rail_moves(cluster) if _rail_fits(cluster, rail, fits)]
-    return Symmetry(cluster, tuple(blocks), kinds, tuple(rings), free, tuple(turns), tuple(rails))
-
-
-def rings_of(job: TrainingJob, blocks: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """A number for each place of a block: the same for places that meet in a group of ranks of several blocks."""
-    place = {server: (block, k) for block, own in enumerate(blocks) for k, server in enumerate(own)}
-    server = server_of_rank(job.cluster)[job.ranks.rank]
-    rings = list(range(max(len(own) for own in blocks)))
-    for members in job.ranks.members:
-        found = {place[s] for s in set(server[members].tolist())}
-        if len({block for block, _ in found}) > 1:
-            met = {rings[k] for _, k in found}
-            rings = [min(met) if ring in met else ring for ring in rings]
-    return tuple(rings)
+    return Symmetry(cluster, tuple(blocks), kinds, free, tuple(turns), tuple(rails))
 
 
 def blocks_of(job: TrainingJob) -> list[tuple[int, ...]]:
@@ -95,6 +109,13 @@ def blocks_of(job: TrainingJob) -> list[tuple[int, ...]]:
     for server in range(len(job.cluster.servers)):
         members.setdefault(root(server), []).append(server)
     return [tuple(members[block]) for block in sorted(members)]
+
+
+def replicas_of_blocks(job: TrainingJob) -> dict[tuple[int, ...], frozenset[int]]:
+    """The replicas of each block."""
+    assert job.replica is not None
+    server = server_of_rank(job.cluster)[job.ranks.rank]
+    return {block: frozenset(job.replica[np.isin(server, block)].tolist()) for block in blocks_of(job)}
 
 
 def carries(ranks: Ranks, move: Int) -> bool:

@@ -3,11 +3,11 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from r2cc_simai.cluster.symmetry import Label, State
 from r2cc_simai.courses.cache import CostCache
-from r2cc_simai.courses.condition import Fractions
-from r2cc_simai.courses.costs import Change, CourseJob, HitCost, StateCost
+from r2cc_simai.courses.costs import Change, CourseJob, Fractions, HitCost, StateCost
 from r2cc_simai.failures.timeline import Component
 
 
@@ -16,10 +16,12 @@ class Prices:
 
     def __init__(self, job: CourseJob, cache: CostCache) -> None:
         self._job, self._cache = job, cache
+        self._turning = replace(job.symmetry, free=False)
 
-    def state(self, fractions: Mapping[int, float]) -> StateCost:
+    def state(self, fractions: Fractions) -> StateCost:
         """The cost of a state."""
-        state = self._job.symmetry.canonical({nic: (fraction,) for nic, fraction in fractions.items()})
+        essence = self._job.essence(fractions)
+        state = self._job.symmetry.canonical({nic: (fraction,) for nic, fraction in essence.items()})
         key = self._key("state", state)
         known = self._cache.get(key)
         if known is None:
@@ -53,7 +55,7 @@ class Prices:
             nic: (before.get(nic, 1.0), after.get(nic, 1.0), str(parts.get(nic, "")))
             for nic in before.keys() | after.keys()
         }
-        state = self._job.symmetry.canonical(labels)
+        state = self._turning.canonical(labels)
         key = self._key("hit", state)
         known = self._cache.get(key)
         if known is None:

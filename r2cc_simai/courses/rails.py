@@ -81,8 +81,8 @@ def _hardware(nic: Nic) -> tuple[float, ...]:
 def _carries(cluster: Cluster, move: Move) -> bool:
     """Whether rails, NUMA nodes and GPUs move along: what two NICs share, they share afterwards, and nothing else."""
     nics = [cluster.nics[n] for n in cluster.servers[0].nics]
-    for share in (lambda nic: nic.rail, lambda nic: nic.numa):
-        if not _one_to_one((share(nics[k]), share(nics[there])) for k, there in enumerate(move)):
+    for shared in ([nic.rail for nic in nics], [nic.numa for nic in nics]):
+        if not _one_to_one((shared[k], shared[there]) for k, there in enumerate(move)):
             return False
     gpus = gpu_move(cluster, move)
     if gpus is None:

@@ -11,11 +11,13 @@ import math
 from dataclasses import asdict
 from functools import cached_property, lru_cache
 
+import numpy as np
+
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.symmetry import State, Symmetry
 from r2cc_simai.cluster.view import View
-from r2cc_simai.courses.costs import HitCost, StateCost
-from r2cc_simai.courses.equivalence import training_symmetry
+from r2cc_simai.courses.costs import Fractions, HitCost, StateCost
+from r2cc_simai.courses.equivalence import replicas_of_blocks, training_symmetry
 from r2cc_simai.courses.stops import CRASHED, events_of, known_events, without_lost_work
 from r2cc_simai.errors import PartitionedError
 from r2cc_simai.failures.timeline import Timeline
@@ -51,6 +53,37 @@ class TrainingCourse:
     def symmetry(self) -> Symmetry:
         """The moves that change no cost."""
         return training_symmetry(self.job, self.strategy)
+
+    def essence(self, fractions: Fractions) -> Fractions:
+        """A replica that is dropped does not care which of its NICs are down: the first one of its servers says it."""
+        if type(self.strategy).members is Strategy.members or 0.0 not in fractions.values():
+            return fractions
+        state = [fractions.get(nic.index, 1.0) for nic in self.cluster.nics]
+        group = tuple(int(rank) for rank in self.job.ranks.rank)
+        try:
+            left = self.strategy.members(group, View(self.cluster, tuple(state)))
+        except PartitionedError:
+            return fractions
+        found = dict(fractions)
+        for servers in self._dropped(frozenset(group) - frozenset(left)):
+            for server in servers:
+                for nic in self.cluster.servers[server].nics:
+                    found.pop(nic, None)
+            found[self.cluster.servers[servers[0]].nics[0]] = 0.0
+        return found
+
+    def _dropped(self, gone: frozenset[int]) -> list[tuple[int, ...]]:
+        """The servers of replicas that have lost a rank, as far as they are no other replica's."""
+        if self.job.replica is None or not gone:
+            return []
+        lost = set(self.job.replica[np.isin(self.job.ranks.rank, list(gone))].tolist())
+        return [
+            block for block, replicas in self._replicas_of_blocks.items() if len(replicas) == 1 and replicas <= lost
+        ]
+
+    @cached_property
+    def _replicas_of_blocks(self) -> dict[tuple[int, ...], frozenset[int]]:
+        return replicas_of_blocks(self.job)
 
     def state_cost(self, state: State) -> StateCost:
         """Simulates an iteration in a known state."""

@@ -76,10 +76,12 @@ class _Walker:
         """The state changes now."""
         before = self._condition.fractions
         parts = self._condition.apply(change)
-        if not parts or self._now < self._ready_s:
+        if self._now < self._ready_s:
             return
         if math.isinf(self._cost.slow):
             self._start()
+            return
+        if not parts:
             return
         blame = tuple(sorted({cover.incident for cover in change.begins or change.ends}))
         cost = self._prices.change(before, self._condition.fractions, parts)
@@ -101,7 +103,7 @@ class _Walker:
         """The job starts on what works now, if it can."""
         if self._on_spares:
             self._condition.replace()
-        self._condition.release()
+        self._condition.renew()
         self._on_spares = False
         self._started_s = self._now
         self._look()

@@ -1,6 +1,5 @@
 """Everything that a matrix names is read before anything runs."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from r2cc_simai.engine.run import Backend
 from r2cc_simai.errors import InputError
 from r2cc_simai.runners.matrix import Matrix
 from r2cc_simai.runners.matrix_cases import MatrixCase, draws, fits, matrix_cases, task_of
+from r2cc_simai.runners.scenario_file import checked
 from r2cc_simai.strategies.registry import parse_strategy
 
 MOST_CASES = 1_000_000
@@ -21,13 +21,13 @@ def check_matrix(where: str, index: int, matrix: Matrix, base: Path | None) -> N
         InputError: the first thing that is wrong, with `where` (file and block) and the key in front.
     """
     for strategy in matrix.strategies:
-        _checked(f"{where}: strategies", partial(parse_strategy, strategy))
+        checked(f"{where}: strategies", partial(parse_strategy, strategy))
     for cluster in matrix.clusters:
-        _checked(f"{where}: clusters", partial(load_cluster, cluster))
+        checked(f"{where}: clusters", partial(load_cluster, cluster))
     for pattern in matrix.patterns:
-        _checked(f"{where}: patterns", partial(draws, pattern))
+        checked(f"{where}: patterns", partial(draws, pattern))
     for number, workload in enumerate(matrix.workloads):
-        _checked(f"{where}: workloads.{number}: size", partial(getattr, workload, "bytes"))
+        checked(f"{where}: workloads.{number}: size", partial(getattr, workload, "bytes"))
     _check_number(where, matrix)
     _check_filters(where, index, matrix)
     cases = list(matrix_cases(index, matrix))
@@ -36,7 +36,7 @@ def check_matrix(where: str, index: int, matrix: Matrix, base: Path | None) -> N
     _check_backends(where, cases)
     _check_jobs(where, matrix, cases)
     for case in _first_of_each(cases):
-        _checked(f"{where}: patterns", partial(task_of, case, base))
+        checked(f"{where}: patterns", partial(task_of, case, base))
 
 
 def _check_number(where: str, matrix: Matrix) -> None:
@@ -72,7 +72,7 @@ def _check_jobs(where: str, matrix: Matrix, cases: list[MatrixCase]) -> None:
     for number, workload in enumerate(matrix.workloads):
         for cluster in matrix.clusters:
             if not workload.is_collective and (cluster, workload.label) in met:
-                _checked(f"{where}: workloads.{number}", workload.training_job(cluster).check)
+                checked(f"{where}: workloads.{number}", workload.training_job(cluster).check)
 
 
 def _first_of_each(cases: list[MatrixCase]) -> list[MatrixCase]:
@@ -81,10 +81,3 @@ def _first_of_each(cases: list[MatrixCase]) -> list[MatrixCase]:
     for case in cases:
         first.setdefault((case.cluster, case.workload.label, case.pattern), case)
     return list(first.values())
-
-
-def _checked(where: str, check: Callable[[], object]) -> None:
-    try:
-        check()
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None

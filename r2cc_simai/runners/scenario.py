@@ -1,7 +1,7 @@
 """The scenario file of a sweep, and the cases that it spells out."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
@@ -21,7 +21,7 @@ from r2cc_simai.runners.matrix import Matrix, known_collective
 from r2cc_simai.runners.matrix_cases import MatrixCase, matrix_cases
 from r2cc_simai.runners.matrix_check import check_matrix
 from r2cc_simai.runners.reference import Reference
-from r2cc_simai.runners.scenario_file import read_scenario
+from r2cc_simai.runners.scenario_file import checked, read_scenario
 from r2cc_simai.runners.training_scenario import (
     TrainingBlock,
     TrainingCase,
@@ -178,11 +178,12 @@ def load(name: str) -> Loaded:
 def _check(path: Path, loaded: Loaded) -> None:
     scenario = loaded.content
     for index, file in enumerate(loaded.pattern_files):
-        _checked(f"{path}: pattern_files.{index}", partial(load_pattern_file, file))
+        checked(f"{path}: pattern_files.{index}", partial(load_pattern_file, file))
     for index, block in enumerate(scenario.blocks):
         _check_block(f"{path}: blocks.{index} ({block.scenario})", block)
     for index, job in enumerate(scenario.training):
-        check_training(f"{path}: training.{index} ({job.scenario})", job)
+        where = f"training.{index} ({job.scenario})"
+        checked(str(path), partial(check_training, where, job))
     for index, matrix in enumerate(scenario.matrix):
         check_matrix(f"{path}: matrix.{index} ({matrix.scenario})", index, matrix, loaded.base)
     counts = Counter(case.key for case in scenario.cases())
@@ -201,11 +202,4 @@ def _check_block(where: str, block: Block) -> None:
         for f in block.failures
     ]
     for key, check in checks:
-        _checked(f"{where}: {key}", check)
-
-
-def _checked(where: str, check: Callable[[], object]) -> None:
-    try:
-        check()
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        checked(f"{where}: {key}", check)

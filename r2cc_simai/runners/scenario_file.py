@@ -1,12 +1,14 @@
 """Reading a scenario file as plain data: mappings, lists, texts, finite numbers; each key once."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from r2cc_simai.config import read_yaml
 from r2cc_simai.errors import InputError
+
+LONGEST_TEXT = 2000
 
 
 def read_scenario(path: Path) -> dict[str, Any]:
@@ -29,12 +31,28 @@ def read_scenario(path: Path) -> dict[str, Any]:
     return data
 
 
+def checked(where: str, check: Callable[[], object]) -> None:
+    """Runs a check of what a file names; `where` (file, block, key) stands in front of what is wrong.
+
+    Raises:
+        InputError: what the check raised; or a name that no file can have, a number that is too large to count with.
+    """
+    try:
+        check()
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{where}: {error.filename!r}: {error.strerror}") from None
+    except OverflowError:
+        raise InputError(f"{where}: a number is too large") from None
+
+
 def _doubles(path: Path) -> Iterator[tuple[str, int]]:
     """Keys that stand twice in one mapping, with their line; YAML readers take the last one without a word."""
     import yaml
 
     seen: set[int] = set()
-    left = [yaml.compose(path.read_text(), Loader=yaml.SafeLoader)]
+    left = [yaml.compose(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))]
     while left:
         node = left.pop()
         if id(node) in seen:
@@ -70,5 +88,8 @@ def _odd(value: Any, where: str, above: tuple[int, ...]) -> Iterator[str]:
     elif isinstance(value, float):
         if not math.isfinite(value):
             yield f"{name}: {value} is no number; a finite one is wanted"
-    elif not isinstance(value, str | bool | None):
+    elif isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            yield f"{name}: a text of {len(value)} characters; at most {LONGEST_TEXT}"
+    elif not isinstance(value, bool | None):
         yield f"{name}: {value!r} is neither text nor a number; write it in quotes"

@@ -98,7 +98,8 @@ class _Sweep:
         self.rounds = Rounds(loaded.content, self._cases)
         keys = {case.key for case in self._cases}
         for outcomes in chosen.left_over():
-            self._store([one for one in outcomes if one.key in keys and one.key not in folder.done()])
+            first = {one.key: one for one in reversed(outcomes)}  # of a case that ran twice
+            self._store([one for key, one in first.items() if key in keys and key not in folder.done()])
         self.tally = Tally(len(keys), sum(key in keys for key in folder.done()))
 
     def run(self) -> None:

@@ -4,7 +4,6 @@ A reader of such a log must never invent a row, and must never lose one that it 
 """
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from r2cc_simai.errors import InputError
-from r2cc_simai.measured import Measurement, SizeResult, read_log
+from r2cc_simai.measured import Measurement, SizeResult
 from r2cc_simai.measured.clean import clean_log
 from r2cc_simai.measured.nccl_tests import read_nccl_tests
-from r2cc_simai.measured.nccl_tests_json import read_nccl_tests_json
 
 DATA = Path(__file__).parent / "data"
 HEALTHY = (DATA / "healthy_13_columns.log").read_text()
@@ -50,25 +48,17 @@ def printed(rank: int, n_rows: int = 12) -> str:
     return "\n".join([*lines, "# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 1.43", "#", ""])
 
 
-def counted(read: Callable[[], list[Measurement]], name: str) -> Rows:
+def rows_of(text: str) -> Rows:
     """All rows that are read, none where the text is refused in one line."""
     try:
-        runs = read()
+        runs = read_nccl_tests(clean_log("run.log", text))
     except InputError as error:
         complaint = str(error)
     else:
         return Counter(size for run in runs for size in run.sizes)
-    assert complaint.startswith(f"{name}:")
+    assert complaint.startswith("run.log:")
     assert "\n" not in complaint
     return Counter()
-
-
-def rows_of(text: str) -> Rows:
-    return counted(lambda: read_nccl_tests(clean_log("run.log", text)), "run.log")
-
-
-def json_rows_of(text: str) -> Rows:
-    return counted(lambda: read_nccl_tests_json("run.json", text), "run.json")
 
 
 @pytest.mark.parametrize(("text", "step"), list(zip(TEXTS, (1, 3, 31), strict=True)))
@@ -81,25 +71,6 @@ def test_a_longer_part_of_a_log_yields_more_of_its_rows(text: str, step: int) ->
         assert before <= found
         before = found
     assert before == rows_of(text)
-
-
-def test_a_longer_part_of_a_json_file_yields_more_of_its_results() -> None:
-    text = several_results()
-    before: Rows = Counter()
-    for end in range(1, len(text) + 1):
-        found = json_rows_of(text[:end])
-        assert before <= found
-        before = found
-    assert len(before) == 3
-
-
-def several_results() -> str:
-    """The JSON of a run with three results."""
-    text = (DATA / "json_output.json").read_text()
-    start, end = text.index('  {"size"'), text.index('"AllReduce"}') + len('"AllReduce"}')
-    entry = text[start:end]
-    more = [entry.replace("410.25", f"{410 * k}.5").replace("1048576", str(k << 20)) for k in (2, 4)]
-    return text[:end] + ",\n" + ",\n".join(more) + text[end:]
 
 
 PIECES = st.lists(st.integers(1, 150), min_size=1, max_size=60)
@@ -277,41 +248,3 @@ def test_a_long_line_without_an_end_is_read_in_no_time() -> None:
     """No pattern looks at a line again and again."""
     for letter in ("a", "1 ", "1 2 float sum -1 ", "N/A ", "[", "\x1b]"):
         rows_of(HEALTHY[: HEALTHY.index("# Out")] + letter * (200_000 // len(letter)) + "\n")
-
-
-def test_json_of_a_run_that_ended_early(tmp_path: Path) -> None:
-    text = several_results()
-    path = tmp_path / "killed.json"
-    path.write_text(text[: text.rindex('"in_place"')])
-    (run,) = read_log(path)
-    assert [size.bytes >> 20 for size in run.sizes] == [1, 2]
-    assert run.warnings == (
-        f"{path}: the run did not end (no 'out_of_bounds'): 2 results read, the last of 2097152 bytes",
-        f"{path}: line 18 skipped: entry of 'results' cut short",
-    )
-
-
-def test_json_with_a_value_that_is_none(tmp_path: Path) -> None:
-    """nccl-tests prints an infinite bandwidth as `inf`, which JSON does not know."""
-    path = tmp_path / "inf.json"
-    path.write_text(several_results().replace("820.5", "inf"))
-    (run,) = read_log(path)
-    assert [size.bytes >> 20 for size in run.sizes] == [1, 4]
-    assert [note.split(": ", 1)[1] for note in run.warnings] == ["line 14 skipped: entry of 'results' cut short"]
-
-
-def test_several_json_runs_in_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "both.json"
-    one, other = several_results(), (DATA / "json_output.json").read_text()
-    path.write_text(one[: one.rindex('"out_of_bounds"')] + other)
-    first, second = read_log(path)
-    assert (len(first.sizes), len(second.sizes)) == (3, 1)
-    assert "the run did not end" in first.warnings[0]
-
-
-def test_json_of_processes_with_several_gpus_counts_them(tmp_path: Path) -> None:
-    """One entry a process: ranks 0 and 8 of 16, with eight GPUs each."""
-    text = (DATA / "json_output.json").read_text().replace('"ngpus": 1', '"ngpus": 8').replace('"rank": 1', '"rank": 8')
-    path = tmp_path / "eight.json"
-    path.write_text(text)
-    assert read_log(path)[0].n_ranks == 16

@@ -75,5 +75,5 @@ def test_section_holds_times_spread_ratios_and_bytes() -> None:
 
 def test_report_of_a_lab_has_its_section_and_one_finding() -> None:
     sections = report_sections([lab_row("time", 2.888, 2.89), lab_row("ratio", 1.5, 1.497, unit="1")])
-    assert [section.slug for section in sections] == ["overview", "accuracy", "lab", "reading"]
+    assert [section.slug for section in sections] == ["overview", "overheads", "accuracy", "lab", "reading"]
     assert len(sections[0].findings) == 1

@@ -1,14 +1,25 @@
 """Sections for any run: overheads at a glance, gap to the bound, bytes per NIC, failed cases, clusters, timelines."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from r2cc_simai.results import Row, error_row
-from r2cc_simai.results.report import bound_gap, build_report, cluster_failures, facets, failed_cases, links
+from r2cc_simai.results.report import (
+    bound_gap,
+    build_report,
+    cluster_failures,
+    facets,
+    failed_cases,
+    links,
+    nic_bytes,
+    overheads,
+)
 from r2cc_simai.results.report.build import MOST_ROWS, report_sections
 from r2cc_simai.results.report.document import Cell, Plot, Section, Table, Text
+from r2cc_simai.results.report.named_clusters import named_clusters
 
 MakeRow = Callable[..., Row]
 GIB = 1 << 30
@@ -31,18 +42,24 @@ def section(rows: Sequence[Row], slug: str) -> Section:
     return {s.slug: s for s in report_sections(rows)}[slug]
 
 
+def glance(rows: Sequence[Row]) -> Section:
+    built = overheads.build(rows)
+    assert built is not None
+    return built
+
+
 def test_overheads_are_medians_over_the_cases_at_their_largest_size(row: MakeRow) -> None:
     """Three patterns at 1 GiB: 10, 20 and 60%; what the smaller size costs does not count."""
     rows = [row(pattern=f"server0.nic{i}@0", simulated=1 + x) for i, x in enumerate((0.1, 0.2, 0.6))]
     rows += [row(pattern="server0.nic0@0", bytes=1, simulated=9.0)]
-    found = cells(section(rows, "overheads"))
+    found = cells(glance(rows))
     assert found["demo", "Balance"] == Cell("20.0%", "10.0% to 60.0%")
 
 
 def test_overheads_of_drawn_failures_are_means(row: MakeRow) -> None:
     """Most draws cost nothing: (0 + 0 + 30) / 3 = 10% says more than the median."""
     rows = [row(seed=seed, simulated=1 + x) for seed, x in enumerate((0.0, 0.0, 0.3))]
-    found = cells(section(rows, "overheads"))
+    found = cells(glance(rows))
     assert found["demo", "Balance"] == Cell("10.0%", "0% to 30.0%")
     assert found["demo", "scenario"].note == "steady time, mean of draws"
 
@@ -54,7 +71,7 @@ def test_overheads_say_the_gap_to_the_bound_and_the_standstill(row: MakeRow) -> 
         row(strategy="nccl", metric="tokens_per_s", unit="1/s", simulated=1.0, scenario="job"),
         row(strategy="nccl", metric="stopped", simulated=4440.0, ideal=None, scenario="job"),
     ]
-    found = cells(section(rows, "overheads"))
+    found = cells(glance(rows))
     assert found["demo", "R2CC-AllReduce"] == Cell("20.0%", "+20.0% over bound")
     assert found["demo", "NCCL"].text == "–"
     assert found["job", "NCCL"] == Cell("0%", "stops 74.0 min")
@@ -93,7 +110,9 @@ def test_bytes_per_nic_name_the_busiest(row: MakeRow) -> None:
     rows = counters(
         row, {"rx_bytes[server0.nic0]": 3 * GIB, "rx_bytes[server0.nic1]": GIB, "tx_bytes[server0.nic0]": 5}
     )
-    lines = table(section(rows, "nic-bytes"))
+    built = nic_bytes.build(rows)
+    assert built is not None
+    lines = table(built)
     assert lines[0][-7:] == ["2", "4.000 GiB", "1.000 GiB", "2.000 GiB", "3.000 GiB", "1.500×", "server0.nic0"]
     assert lines[1][6:8] == ["sent", "1"]
     assert "scenario-demo" not in {s.slug for s in report_sections(rows)}
@@ -154,6 +173,23 @@ def test_a_picture_that_cannot_be_drawn_any_more_is_left_out_and_that_said(
     assert isinstance(last, Text)
     assert last.text.startswith("Left out")
     assert reason in last.text
+
+
+def test_a_cluster_of_ones_own_is_found_through_the_manifest(tmp_path: Path, row: MakeRow) -> None:
+    """Rows have its name `mine`; the scenario in the run folder says that the file is mine.yml."""
+    (tmp_path / "mine.yml").write_text("preset: h100\nservers: 3\n")
+    manifest = {"scenario": {"content": {"title": "t", "blocks": [{"clusters": ["h100", str(tmp_path / "mine.yml")]}]}}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    build_report([row(cluster="mine")], tmp_path, "t")
+    assert (tmp_path / "plots" / "clusters-0.svg").is_file()
+    assert "Left out" not in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"scenario": {"content": {"blocks": [1, {"clusters": 2}]}}}'])
+def test_a_manifest_that_says_nothing_does_no_harm(tmp_path: Path, content: str) -> None:
+    """Names stay what they are."""
+    (tmp_path / "manifest.json").write_text(content)
+    assert named_clusters(tmp_path) == {}
 
 
 def test_timelines_are_linked_relative_to_the_report(tmp_path: Path, row: MakeRow) -> None:

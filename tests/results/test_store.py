@@ -1,7 +1,9 @@
 """The run folder: a killed sweep resumes without losing or repeating a finished case."""
 
 import itertools
+import json
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from r2cc_simai.errors import InputError
 from r2cc_simai.results import RunFolder, read_rows
+from r2cc_simai.results.case_log import CaseLog, Finished
 from r2cc_simai.results.table import row_to_dict
 
 SCENARIO = {"name": "demo", "seed": 7}
@@ -35,7 +38,7 @@ def run(folder, rows_of, order, wall_s=0.5):
     return left
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_a_kill_at_any_byte_neither_loses_nor_repeats_a_finished_case(rows_of, data):
     with tempfile.TemporaryDirectory() as name:
@@ -130,3 +133,44 @@ def test_the_parquet_file_holds_what_the_csv_holds(tmp_path, rows_of):
     from_csv, from_parquet = read_rows(tmp_path / "results.csv"), read_rows(tmp_path / "results.parquet")
     assert [row_to_dict(r) for r in from_csv] == [row_to_dict(r) for r in from_parquet]
     assert [r.scenario for r in from_csv] == [case for case in CASES for _ in range(2)]
+
+
+def test_several_cases_are_stored_at_once_or_not_at_all(tmp_path, rows_of):
+    folder = RunFolder(tmp_path, SCENARIO)
+    folder.append_all([Finished(case, rows_of(case), 0.1) for case in ("a", "b")])
+    with pytest.raises(ValueError, match="'b' is finished already"):
+        folder.append_all([Finished(case, rows_of(case), 0.1) for case in ("d", "b")])
+    assert list(folder.done()) == list(RunFolder(tmp_path, SCENARIO).done()) == ["a", "b"]
+
+
+def test_a_case_that_stands_twice_in_the_log_is_named(tmp_path, rows_of):
+    run(tmp_path, rows_of, CASES)
+    log = tmp_path / "rows.jsonl"
+    log.write_bytes(log.read_bytes() + log.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(InputError, match=r"rows\.jsonl:5: case 'a' stands twice"):
+        RunFolder(tmp_path, SCENARIO)
+
+
+def test_rows_stay_on_disk_until_they_are_asked_for(tmp_path, row):
+    """A folder of 300 cases with 40 rows each needs less memory than a tenth of its log."""
+    many = [row(simulated=n / 7, ideal=None) for n in range(40)]
+    folder = RunFolder(tmp_path, SCENARIO)
+    folder.append_all([Finished(f"case {n}", many, 0.1) for n in range(300)])
+    size = (tmp_path / "rows.jsonl").stat().st_size
+    tracemalloc.start()
+    again = CaseLog(tmp_path / "rows.jsonl")
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(again) == 300
+    assert held < size / 10
+
+
+def test_the_manifest_says_how_the_sweep_went(tmp_path, rows_of):
+    """Beside the scenario, which the folder still belongs to."""
+    folder = RunFolder(tmp_path, SCENARIO)
+    folder.append("a", rows_of("a"), 0.1)
+    folder.finish(["a"], {"cases": 1})
+    content = json.loads((tmp_path / "manifest.json").read_text())
+    assert content["went"] == {"cases": 1}
+    assert content["scenario"] == SCENARIO
+    assert list(RunFolder(tmp_path, SCENARIO).done()) == ["a"]

@@ -35,6 +35,7 @@ from r2cc_simai.results.report import (
 from r2cc_simai.results.report.document import Block, Plot, Section, Table
 from r2cc_simai.results.report.html import render_html
 from r2cc_simai.results.report.markdown import render_markdown
+from r2cc_simai.results.report.named_clusters import named_clusters
 from r2cc_simai.results.table import ERROR, Row
 
 KINDS = (
@@ -86,12 +87,14 @@ def build_report(
     """Write `report.md`, `report.html` and `plots/*.svg` to `out_dir` and return their paths.
 
     The HTML page is one file that loads nothing from outside itself; it links to the timelines in `run_dir` (`out_dir`
-    by default). `lead` are sections that stand before all results, `notice` a sentence on top. Files depend on what is
-    given alone, byte for byte; `timings` are wall times in seconds by case.
+    by default), whose manifest says in which files clusters are described. `lead` are sections that stand before all
+    results, `notice` a sentence on top. Files depend on what is given alone, byte for byte; `timings` are wall times in
+    seconds by case.
     Raises InputError when the published figures that ship with the project cannot be read.
     """
-    sections = report_sections(rows, timings, lead=lead, notice=notice)
-    timelines = links.build(run_dir or out_dir, out_dir)
+    home = run_dir or out_dir
+    sections = report_sections(rows, timings, lead=lead, notice=notice, clusters=named_clusters(home))
+    timelines = links.build(home, out_dir)
     if timelines:
         sections.insert(-1, timelines)
     plots = [block for section in sections for block in section.blocks if isinstance(block, Plot)]
@@ -113,11 +116,15 @@ def report_sections(
     *,
     lead: Sequence[Section] = (),
     notice: str = "",
+    clusters: Mapping[str, str] | None = None,
 ) -> list[Section]:
-    """Return the sections that the rows give, in reading order: the overview first, the explanations last."""
+    """Return the sections that the rows give, in reading order: the overview first, the explanations last.
+
+    `clusters` are the files of clusters that have one, by the clusters' names.
+    """
     results = [row for row in rows if row.metric != ERROR]
     failures, glance, accuracy = failed_cases.build(rows), overheads.build(results), overview.accuracy(results)
-    below = [cluster_failures.build(results), bound_gap.build(results)]
+    below = [cluster_failures.build(results, clusters), bound_gap.build(results)]
     body = [section for section in (*_body(results), *below) if section]
     top = [section for section in (*lead, failures, glance, accuracy) if section]
     told = [section for section in (*lead, failures, *body, accuracy) if section]

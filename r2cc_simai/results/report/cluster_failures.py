@@ -1,12 +1,13 @@
 """Pictures of the clusters with their failures, of some of a run's patterns."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from r2cc_simai.errors import SimaiError
 from r2cc_simai.results.report import facets, labels
 from r2cc_simai.results.report.document import Block, Plot, Section, Text
 from r2cc_simai.results.table import Row
+from r2cc_simai.results.tolerance import LAB
 
 SLUG = "clusters"
 MOST = 6
@@ -24,8 +25,11 @@ Place = tuple[str, str, int | None]
 """A cluster's name, the failure pattern on it, and the seed of one that draws."""
 
 
-def build(rows: Sequence[Row]) -> Section | None:
-    """Return the section; None where nothing failed. What cannot be read any more is left out, and that said."""
+def build(rows: Sequence[Row], files: Mapping[str, str] | None = None) -> Section | None:
+    """Return the section; None where nothing failed. What cannot be read any more is left out, and that said.
+
+    `files` are the files of clusters that have one, by the clusters' names.
+    """
     places = _places(rows)
     if not places:
         return None
@@ -36,7 +40,7 @@ def build(rows: Sequence[Row]) -> Section | None:
     for place in _telling(list(places)):
         if len(shown) == MOST:
             break
-        picture = _picture(place, hours.get(place), len(shown))
+        picture = _picture(place, (files or {}).get(place[0], place[0]), hours.get(place), len(shown))
         if isinstance(picture, Plot):
             shown.append(picture)
             drawn += places[place]
@@ -61,7 +65,7 @@ def _place(row: Row) -> Place:
 def _places(rows: Sequence[Row]) -> dict[Place, list[Row]]:
     found: dict[Place, list[Row]] = {}
     for row in rows:
-        if row.pattern not in NONE:
+        if row.pattern not in NONE and not row.scenario.startswith(LAB):  # a lab's cluster is described elsewhere
             found.setdefault(_place(row), []).append(row)
     return found
 
@@ -78,16 +82,16 @@ def _telling(places: Sequence[Place]) -> list[Place]:
     return [*chosen, *others][:TRIED]
 
 
-def _picture(place: Place, hours: float | None, number: int) -> Plot | str:
+def _picture(place: Place, description: str, hours: float | None, number: int) -> Plot | str:
     """Return the plot, or what is wrong with it."""
     from r2cc_simai.cluster.load import load_cluster
     from r2cc_simai.failures.parse import incidents_of
     from r2cc_simai.results.report.cluster_picture import cluster_svg
 
-    name, pattern, seed = place
+    _, pattern, seed = place
     title = _title(place)
     try:
-        cluster = load_cluster(name)
+        cluster = load_cluster(description)
         horizon_s = math.inf if hours is None else 3600.0 * hours
         texts = [labels.without_bytes(text) for text in pattern.split()]
         incidents = incidents_of(texts, cluster, seed=seed or 0, horizon_s=horizon_s)

@@ -29,10 +29,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A table column; numeric ones are aligned to the right."""
+    """A table column; numeric ones are aligned to the right.
+
+    `strategy` is the strategy that the column alone is about, named without its options.
+    """
 
     title: str
     numeric: bool = True
+    strategy: str = ""
 
 
 @dataclass(frozen=True)

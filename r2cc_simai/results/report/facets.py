@@ -7,9 +7,7 @@ from r2cc_simai.results.report.document import Facets, Section
 from r2cc_simai.results.table import Row
 
 FACETS = ("scenario", "cluster", "strategy", "backend")
-"""The facets; a table column with one of these titles says to which value each of its rows belongs.
-
-A column whose title is a strategy is about that strategy alone."""
+"""The facets; a table column with one of these titles says to which value each of its rows belongs."""
 
 _OF_ROW: dict[str, Callable[[Row], str]] = {
     "scenario": lambda row: row.scenario,

@@ -39,13 +39,11 @@ def render_html(title: str, sections: Sequence[Section]) -> str:
     environment.filters["kind"] = lambda block: type(block).__name__
     environment.filters["data"] = _data
     environment.filters["facet_value"] = lambda text, facet: facets.value(facet, text)
-    choices = facets.choices(sections)
     return environment.get_template("page.html.j2").render(
         title=title,
         sections=sections,
         facet_names=facets.FACETS,
-        choices=choices,
-        strategies=dict(choices).get("strategy", []),
+        choices=facets.choices(sections),
         style=Markup(_theme() + _file("page.css")),
         script=Markup(_file("page.js")),
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import mean, median
 
 from r2cc_simai.results.report import facets, labels, units
-from r2cc_simai.results.report.document import Cell, Section, Table, Text, columns
+from r2cc_simai.results.report.document import Cell, Column, Section, Table, Text, columns
 from r2cc_simai.results.table import Row
 
 SLUG = "overheads"
@@ -44,7 +44,8 @@ def _table(rows: Sequence[Row], stopped: Sequence[Row]) -> Table:
         drawn = ", mean of draws" if _drawn(chosen) else ""
         lines.append((Cell(scenario, f"{labels.metric_name(metric)}{drawn}"), *cells))
     names = [labels.family_name(family) for family in families]
-    return Table("Overhead by scenario and strategy", columns("<scenario", *names), tuple(lines))
+    titles = (*columns("<scenario"), *(Column(name, strategy=name) for name in names))
+    return Table("Overhead by scenario and strategy", titles, tuple(lines))
 
 
 def _drawn(rows: Sequence[Row]) -> bool:

@@ -74,6 +74,8 @@ class Processes(Executor):
             while len(self._workers) < min(self._count, left):
                 self._start()
             outcomes = [one for worker in self._with_news(patience) for one in self._news(worker, queue, deaths)]
+            if not any(worker.ready for worker in self._workers.values()):
+                patience.news()  # the wait for cases begins when there is a worker
             for worker in self._workers.values():
                 self._hand_out(worker, queue)
             if outcomes:
@@ -116,13 +118,13 @@ class Processes(Executor):
         signs: dict[object, _Worker] = {}
         for worker in self._workers.values():
             signs |= {worker.connection: worker, worker.process.sentinel: worker}
-        starting = any(not worker.ready for worker in self._workers.values())
-        ready = wait([*signs], timeout=min(patience.left_s(), STARTS_S) if starting else patience.left_s())  # type: ignore[list-item]
+        started = any(worker.ready for worker in self._workers.values())
+        ready = wait([*signs], timeout=patience.left_s() if started else STARTS_S)  # type: ignore[list-item]
+        if not ready and not started:
+            raise PartitionedError(f"no worker process started within {STARTS_S:g} s")
         if not ready:
-            running = [key for worker in self._workers.values() for key in [*worker.held][:1]]
-            if not running:
-                raise PartitionedError(f"no worker process started within {STARTS_S:g} s")
-            patience.check(f"{len(running)} running cases, the first is {running[0]!r}")
+            running = [next(iter(worker.held)) for worker in self._workers.values() if worker.held]
+            patience.check(f"{len(running)} running cases, among them {', '.join(running[:1])}")
         return list(dict.fromkeys(signs[one] for one in ready))
 
     def _news(self, worker: _Worker, queue: CaseQueue, deaths: Deaths) -> list[Outcome]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.2
 MOST_POLL_S = 5.0
-GRACE_S = 3.0  # after the end of a job, for what it wrote to appear on a network file system
+GRACE_S = 3.0  # after the end of a job of a cluster, for what it wrote to appear on a network file system
 ENDS_S = 30.0  # limit for cancelled jobs to end
 
 Minutes = Annotated[int, Field(ge=1)]
@@ -90,7 +90,8 @@ class Slurm(Executor):
                 continue
             patience.check(f"{len(waiting)} cases in {len(self._running)} jobs ({self._states()})")
             time.sleep(min(pause_s, patience.left_s() or pause_s))
-            pause_s = min(MOST_POLL_S, 1.5 * pause_s)
+            if self._options.cluster != "local":
+                pause_s = min(MOST_POLL_S, 1.5 * pause_s)
 
     def close(self) -> None:
         for running in self._running.values():
@@ -139,7 +140,8 @@ class Slurm(Executor):
 
     def _lost(self, running: _Running, waiting: dict[str, Task], deaths: Deaths) -> list[Outcome]:
         """A job has ended and left cases without an outcome: the first is the suspect and runs alone."""
-        if not running.left or running.ended_at is None or time.monotonic() < running.ended_at + GRACE_S:
+        grace_s = 0.0 if self._options.cluster == "local" else GRACE_S
+        if not running.left or running.ended_at is None or time.monotonic() < running.ended_at + grace_s:
             return []
         suspect, *others = running.left.values()
         running.left = {}
