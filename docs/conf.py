@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tools")]
+sys.path.insert(0, str(HERE.parent / "tools"))
 
 import docs_site  # noqa: E402
 

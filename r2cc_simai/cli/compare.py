@@ -23,7 +23,8 @@ def compare(
     """Simulate what logs measured and print both side by side; exit code 1 if an error is above its tolerance.
 
     Tolerances: times 1% from 512 MiB on, 5% from 16 MiB on, 25% below; the iteration that a failure hits 2%; bytes per
-    NIC 1%. A size whose measured bandwidth falls far below that of both neighbours is shown and not judged.
+    NIC 1%. A size whose measured bandwidth falls far below that of both neighbours is shown and not judged. Of a log
+    that was cut, or into which several ranks wrote, the certain rows are judged; what was skipped is said on stderr.
     """
     from r2cc_simai.cli import coll_input, show
     from r2cc_simai.runners.compare import compare_log

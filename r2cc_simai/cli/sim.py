@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from r2cc_simai.training.job import TrainingJob, TrainingResult
     from r2cc_simai.workloads.gpus import Gpu
 
-MOST_DEFAULT_RANKS = 8
-
 
 def sim(
     trace: Annotated[Path, typer.Option("--trace", help="Folder of Chakra traces, or FOLDER/NAME of NAME.<rank>.et.")],
@@ -108,6 +106,7 @@ def _gpu(name: str | None, cluster: "Cluster") -> "Gpu | None":
 def _recorded(job: "TrainingJob", failures: "Timeline", asked: "Sequence[int] | None") -> tuple[int, ...]:
     """Ranks in the timeline: those asked for, else rank 0 and the ranks next to what fails."""
     from r2cc_simai.errors import InputError
+    from r2cc_simai.training.timeline import ranks_beside
 
     ranks = {int(rank) for rank in job.ranks.rank}
     for rank in asked or ():
@@ -115,14 +114,7 @@ def _recorded(job: "TrainingJob", failures: "Timeline", asked: "Sequence[int] | 
             raise InputError(f"--timeline-rank {rank}: the trace has ranks 0 to {len(ranks) - 1}")
     if asked:
         return tuple(dict.fromkeys(asked))
-    beside = [0, *(_beside(job.cluster, event.nic) for event in failures.events)]
-    return tuple(rank for rank in dict.fromkeys(beside) if rank in ranks)[:MOST_DEFAULT_RANKS]
-
-
-def _beside(cluster: "Cluster", nic: int) -> int:
-    from r2cc_simai.collectives.channels import server_order
-
-    return server_order(cluster, nic)[0]
+    return ranks_beside(job, failures)
 
 
 def _write_timeline(result: "TrainingResult", path: Path, several: bool) -> None:

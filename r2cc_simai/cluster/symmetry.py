@@ -31,7 +31,8 @@ class Symmetry:
 
     `blocks` are the servers of each block, in order. Where `free`, two blocks of one of `kinds` can change places; else
     all move together, by one of the numbers of places in `turns`. `rails` are permutations of the NICs of every server
-    alike; the first one leaves them as they are.
+    alike; the first one leaves them as they are. Where more than `most` servers have something said of them, nothing
+    moves; None: there is no such limit.
     """
 
     cluster: Cluster
@@ -40,25 +41,28 @@ class Symmetry:
     free: bool
     turns: tuple[int, ...]
     rails: tuple[Move, ...]
+    most: int | None = None
 
     def canonical(self, labels: Mapping[int, Label]) -> State:
         """The state that stands for all those into which the moves turn `labels` (by number of the NIC).
 
         It is one of them and the same for all of them, so it is its own canonical state.
         """
-        if not labels:
-            return ()
+        servers = {self.cluster.nics[nic].server for nic in labels}
+        if not labels or (self.most is not None and len(servers) > self.most):
+            return tuple(sorted(labels.items()))
         least = self._exchanged if self.free else self._turned
         return min(least(self._profiles(labels, rail)) for rail in self.rails)
 
     def _turned(self, found: Mapping[int, Profile]) -> State:
         """The least state that a turn of the blocks makes."""
         count = len(self.blocks)
-        first = {turn: min((block + turn) % count for block in found) for turn in self.turns}
+        at_front = {-block % count for block in found} & self._turns
+        first = {turn: min((block + turn) % count for block in found) for turn in at_front or self._turns}
         least = min(first.values())
         return min(
             self._state(((block + turn) % count, profile) for block, profile in found.items())
-            for turn in self.turns
+            for turn in first
             if first[turn] == least
         )
 
@@ -90,6 +94,10 @@ class Symmetry:
                 for place, position, label in profile
             )
         )
+
+    @cached_property
+    def _turns(self) -> frozenset[int]:
+        return frozenset(self.turns)
 
     @cached_property
     def _places(self) -> dict[int, tuple[int, int]]:

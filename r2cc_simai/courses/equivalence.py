@@ -26,8 +26,9 @@ from r2cc_simai.strategies.registry import STRATEGIES
 from r2cc_simai.training.job import TrainingJob
 from r2cc_simai.training.ranks import NONE, Ranks
 
-Order = Literal["free", "turns", "fixed"]
-"""How blocks may move: any two of a kind change places, all turn together, or none moves."""
+Order = Literal["free", "turns", "one turns", "fixed"]
+"""How blocks may move: any two of a kind change places; all turn together; they turn while one server at most has lost
+something; none moves."""
 _IN_TRAINING: dict[str, Order] = {
     "ideal": "free",
     "hot-repair": "free",
@@ -35,10 +36,11 @@ _IN_TRAINING: dict[str, Order] = {
     "adapcc": "free",
     "nccl": "turns",
     "balance": "turns",
-    "r2cc-allreduce": "turns",
+    "r2cc-allreduce": "one turns",
 }
 """Free are those that keep the healthy rings, or rings of the servers that are left: where the others are is no matter.
-optcc has no moves, and auto may take it: its chains begin at certain servers, and its segments are divided by rail."""
+r2cc-allreduce leaves out one server and begins stage 2 at the next; for several it chooses roots by their numbers and
+that of the rail. optcc has no moves, and auto may take it: its chains begin at certain servers."""
 _RINGS = frozenset({"ideal", "nccl", "hot-repair", "balance", "nccl-failover"})
 """Strategies that run every collective over all ranks on rings or trees of NCCL's."""
 _IN_BLOCKS = frozenset({"all_gather", "reduce_scatter", "all_to_all"})
@@ -87,7 +89,8 @@ def symmetry_of(cluster: Cluster, blocks: Sequence[tuple[int, ...]], order: Orde
     found = (0,) if order == "fixed" else turns_of(cluster, blocks)
     turns = [turn for turn in found if fits(_block_move(cluster, blocks, _turned(numbers, turn)))]
     rails = [rail for rail in rail_moves(cluster) if _rail_fits(cluster, rail, fits)]
-    return Symmetry(cluster, tuple(blocks), kinds, free, tuple(turns), tuple(rails))
+    most = 1 if order == "one turns" else None
+    return Symmetry(cluster, tuple(blocks), kinds, free, tuple(turns), tuple(rails), most)
 
 
 def blocks_of(job: TrainingJob) -> list[tuple[int, ...]]:

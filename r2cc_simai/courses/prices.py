@@ -10,16 +10,29 @@ from r2cc_simai.courses.cache import CostCache
 from r2cc_simai.courses.costs import Change, CourseJob, Fractions, HitCost, StateCost
 from r2cc_simai.failures.timeline import Component
 
+Sorted = tuple[tuple[int, float], ...]
+
 
 class Prices:
-    """Asks a job's simulation, or what is known of an equal state. What is simulated is the canonical state."""
+    """Asks a job's simulation, or what is known of an equal state. What is simulated is the canonical state.
+
+    One of them is for one course: what the course has met before it does not look up again.
+    """
 
     def __init__(self, job: CourseJob, cache: CostCache) -> None:
         self._job, self._cache = job, cache
+        self._states: dict[Sorted, StateCost] = {}
+        self._changes: dict[tuple[Sorted, Sorted, tuple[tuple[int, Component], ...]], Change] = {}
         self._turning = replace(job.symmetry, free=False)
 
     def state(self, fractions: Fractions) -> StateCost:
         """The cost of a state."""
+        raw = _sorted(fractions)
+        if raw not in self._states:
+            self._states[raw] = self._state(fractions)
+        return self._states[raw]
+
+    def _state(self, fractions: Fractions) -> StateCost:
         essence = self._job.essence(fractions)
         state = self._job.symmetry.canonical({nic: (fraction,) for nic, fraction in essence.items()})
         key = self._key("state", state)
@@ -39,6 +52,12 @@ class Prices:
             return Change()
         if self._job.hits_are_local:
             before, after = (self._near(fractions, parts) for fractions in (before, after))
+        raw = _sorted(before), _sorted(after), tuple(sorted(parts.items()))
+        if raw not in self._changes:
+            self._changes[raw] = self._change(before, after, parts)
+        return self._changes[raw]
+
+    def _change(self, before: Fractions, after: Fractions, parts: Mapping[int, Component]) -> Change:
         old = self.state(before)
         hit = self._hit(before, after, parts, old)
         if hit.restart_s is not None:
@@ -75,3 +94,7 @@ class Prices:
 
     def _key(self, kind: str, state: State) -> str:
         return json.dumps([self._job.identity, repr(self._job.strategy), kind, state])
+
+
+def _sorted(fractions: Fractions) -> Sorted:
+    return tuple(sorted(fractions.items()))

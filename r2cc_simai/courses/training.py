@@ -22,6 +22,7 @@ from r2cc_simai.courses.stops import CRASHED, events_of, known_events, without_l
 from r2cc_simai.errors import PartitionedError
 from r2cc_simai.failures.timeline import Timeline
 from r2cc_simai.runners.training_workload import JobSpec
+from r2cc_simai.strategies.adapcc import AdapCC
 from r2cc_simai.strategies.base import Aborted, Restart, Strategy
 from r2cc_simai.strategies.registry import parse_strategy
 from r2cc_simai.training.iteration import Iteration, run_iteration
@@ -56,10 +57,12 @@ class TrainingCourse:
 
     def essence(self, fractions: Fractions) -> Fractions:
         """A replica that is dropped does not care which of its NICs are down: the first one of its servers says it."""
-        if type(self.strategy).members is Strategy.members or 0.0 not in fractions.values():
+        if not isinstance(self.strategy, AdapCC) or 0.0 not in fractions.values():
             return fractions
-        state = [fractions.get(nic.index, 1.0) for nic in self.cluster.nics]
-        group = tuple(int(rank) for rank in self.job.ranks.rank)
+        state = [1.0] * len(self.cluster.nics)
+        for nic, fraction in fractions.items():
+            state[nic] = fraction
+        group = self._group
         try:
             left = self.strategy.members(group, View(self.cluster, tuple(state)))
         except PartitionedError:
@@ -67,10 +70,14 @@ class TrainingCourse:
         found = dict(fractions)
         for servers in self._dropped(frozenset(group) - frozenset(left)):
             for server in servers:
-                for nic in self.cluster.servers[server].nics:
-                    found.pop(nic, None)
+                for own in self.cluster.servers[server].nics:
+                    found.pop(own, None)
             found[self.cluster.servers[servers[0]].nics[0]] = 0.0
         return found
+
+    @cached_property
+    def _group(self) -> tuple[int, ...]:
+        return tuple(int(rank) for rank in self.job.ranks.rank)
 
     def _dropped(self, gone: frozenset[int]) -> list[tuple[int, ...]]:
         """The servers of replicas that have lost a rank, as far as they are no other replica's."""
@@ -120,7 +127,7 @@ class TrainingCourse:
         return answer if isinstance(answer, Restart) else None
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def training_job(spec: JobSpec, strategy: str) -> TrainingCourse:
     """The job of a scenario file under a strategy; the last ones are kept.
 

@@ -69,11 +69,15 @@ class RowReader:
     _held_text: str = ""
     _seen: set[str] = field(default_factory=set)
     _lengths: set[int] = field(default_factory=set)
+    _lined_up: bool | None = None
+    """Whether the first row stood below its headings."""
 
     def following(self, layout: TableLayout) -> "RowReader":
         """The reader of a table that begins while lines of this one may still be under way."""
         left = self._under_way if layout == self.layout else self._under_way and math.inf
-        return RowReader(self.log, layout, self.skipped, self.several, _under_way=left, _lengths=set(self._lengths))
+        found = RowReader(self.log, layout, self.skipped, self.several, _under_way=left, _lengths=set(self._lengths))
+        found._lined_up = self._lined_up
+        return found
 
     def after(self, strays: Iterable[str]) -> None:
         """Rows stood before the table's heading: another rank's, and of one that is not whole the rest may come."""
@@ -169,12 +173,19 @@ class RowReader:
         if self.several and not (self._is_row(line) and plausible(line.split(), self.layout)):
             self._skip(index, TORN)
             self._under_way = math.inf
-        elif self._is_row(line) and not self.layout.lined_up(line):
+        elif self._is_row(line) and self._out_of_line(line):
             self._skip(index, TORN if self.several else OUT_OF_LINE)
             if self.several:
                 self._under_way = math.inf
         elif self._keep(index, line):  # values beside a result, such as i_min, are not looked at
             self._lengths.add(len(line))
+
+    def _out_of_line(self, line: str) -> bool:
+        """Whether the row breaks the columns that the table's first row kept; a program may pad its rows otherwise."""
+        fits = self.layout.lined_up(line)
+        if self._lined_up is None and not self.several:
+            self._lined_up = fits
+        return not fits and self._lined_up is not False
 
     def _glued(self, index: int, line: str, head: re.Match[str]) -> None:
         """A row with something before or behind it: of another row, or of a line that cannot be mistaken for one."""

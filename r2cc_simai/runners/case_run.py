@@ -34,11 +34,12 @@ Task = Case | TrainingCase | MatrixTask
 
 @dataclass(frozen=True)
 class Setup:
-    """What a process needs beside its cases: the folder of costs that processes share (None: memory alone), and the
-    files of patterns that `blocks` and `training` name."""
+    """What a process needs beside its cases: the folder of costs that processes share (None: memory alone), the files
+    of patterns that `blocks` and `training` name, and the folder of timelines (None: none are kept)."""
 
     costs: Path | None = None
     pattern_files: tuple[Path, ...] = ()
+    timelines: Path | None = None
 
 
 ALONE = Setup()
@@ -77,7 +78,7 @@ def run_case(task: Task, setup: Setup = ALONE) -> tuple[list[Row], float]:
         rows = matrix_rows(task, partial(cost_cache, setup.costs))
     else:
         _load_patterns(setup.pattern_files)
-        rows = training_case_rows(task) if isinstance(task, TrainingCase) else _collective_rows(task)
+        rows = _block_rows(task, setup)
     return rows, time.perf_counter() - began
 
 
@@ -161,16 +162,24 @@ def affinity(task: Task) -> tuple[object, ...]:
 
 @lru_cache(maxsize=4)
 def cost_cache(folder: Path | None) -> "CostCache":
-    """The costs of states that this process has in memory, and beside them those of a folder."""
+    """The costs of states that this process has in memory, and beside them those of a folder, where it can have one: a
+    node of a cluster need not see the run folder."""
     from r2cc_simai.courses import CostCache
 
-    return CostCache(folder)
+    try:
+        return CostCache(folder)
+    except OSError:
+        return CostCache()
 
 
 @lru_cache(maxsize=4)
 def _load_patterns(files: tuple[Path, ...]) -> None:
     for file in files:
         load_pattern_file(file)
+
+
+def _block_rows(case: Case | TrainingCase, setup: Setup) -> list[Row]:
+    return training_case_rows(case, setup.timelines) if isinstance(case, TrainingCase) else _collective_rows(case)
 
 
 def _collective_rows(case: Case) -> list[Row]:

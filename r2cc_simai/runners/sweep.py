@@ -10,6 +10,7 @@ from r2cc_simai.errors import InputError
 from r2cc_simai.results import ERROR, Row, RunFolder
 from r2cc_simai.results.case_log import Finished
 from r2cc_simai.results.report import ReportPaths, build_report
+from r2cc_simai.results.report.links import TIMELINES
 from r2cc_simai.runners.case_run import AnyCase, Outcome, Setup, Task, failed_row, run_case
 from r2cc_simai.runners.executors import Executor, Work, executor
 from r2cc_simai.runners.matrix_cases import MatrixCase, task_of
@@ -73,7 +74,8 @@ def run_sweep(
     inputs = {"inputs_sha256": inputs_digest(), "files_sha256": named_files(content, loaded.base)}
     manifest = {"name": loaded.name, **inputs, "content": content}
     folder = RunFolder(out or Path("runs") / f"{loaded.name}-{_short(manifest)}", manifest)
-    setup = Setup((folder.path / COSTS).resolve(), loaded.pattern_files)
+    run = folder.path.resolve()
+    setup = Setup(run / COSTS, loaded.pattern_files, run / TIMELINES)
     with executor(where, options, workers or os.cpu_count() or 1, Work(folder.path, setup), run_case) as chosen:
         sweep = _Sweep(loaded, folder, chosen)
         sweep.run()

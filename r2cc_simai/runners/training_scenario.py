@@ -54,7 +54,8 @@ class TrainingBlock(Strict):
 
     `megatron` or `rlhf` holds the options of that generator, named as on the command line, without the number of GPUs:
     that is the whole cluster. `nic_rate_gbps` and `backups_per_nic` replace the cluster's own. `repair_h`: rows of the
-    extra time until a NIC works again, `failure_induced`.
+    extra time until a NIC works again, `failure_induced`. `timelines`: the iteration that a failure hits (else the one
+    after it) as a file for Perfetto in the run folder, for each case.
     """
 
     scenario: Annotated[str, Field(pattern=r"[A-Za-z0-9][A-Za-z0-9_.\-]*")]
@@ -70,6 +71,7 @@ class TrainingBlock(Strict):
     drawn: Drawn | None = None
     day: Day | None = None
     repair_h: Positive | None = None
+    timelines: bool = False
     references: list[Reference] = Field(default_factory=list)
 
     def job_on(self, cluster: str) -> JobSpec:
@@ -90,6 +92,8 @@ class TrainingBlock(Strict):
             raise ValueError("write either megatron or rlhf")
         if self.day is not None and (self.failures or self.drawn):
             raise ValueError("day draws the failures; drop failures and drawn")
+        if self.day is not None and self.timelines:
+            raise ValueError("a day has no timelines; drop timelines")
         if not (self.failures or self.drawn or self.day):
             raise ValueError("write failures (none: nothing fails), drawn or day")
         return self

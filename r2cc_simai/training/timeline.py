@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from r2cc_simai.chakra.schema import CommType, NodeType
+from r2cc_simai.collectives.channels import server_order
+from r2cc_simai.failures.timeline import Timeline
 from r2cc_simai.results.files import replace_file
 from r2cc_simai.training.iteration import Iteration
+from r2cc_simai.training.job import TrainingJob
 from r2cc_simai.training.ranks import NONE
 
 _COLLECTIVE, _SEND = int(NodeType.COMM_COLL), int(NodeType.COMM_SEND)
@@ -24,6 +27,15 @@ _LOG_NAMES = {
     "migrated": "{value:.0f} connections have left {nic}",
 }
 Json = dict[str, Any]
+MOST_RANKS = 8
+"""In a timeline whose ranks nobody chose."""
+
+
+def ranks_beside(job: TrainingJob, failures: Timeline) -> tuple[int, ...]:
+    """Ranks that tell most of failures: rank 0, and those next to what fails."""
+    ranks = {int(rank) for rank in job.ranks.rank}
+    beside = [0, *(server_order(job.cluster, event.nic)[0] for event in failures.events)]
+    return tuple(rank for rank in dict.fromkeys(beside) if rank in ranks)[:MOST_RANKS]
 
 
 def timeline_events(run: Iteration, nic_names: list[str]) -> list[Json]:

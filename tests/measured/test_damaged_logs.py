@@ -26,7 +26,7 @@ HALF = f"  {'time':>7}  {'algbw':>6}  {'busbw':>6}  {'#wrong':>6}"
 Rows = Counter[SizeResult]
 
 
-def printed(rank: int, n_rows: int = 12) -> str:
+def printed(rank: int, n_rows: int = 9) -> str:
     """What one rank of a job of its own prints: sizes as all have them, times of its own."""
     lines = [
         "# nccl-tests version 2.20.0 nccl-headers=22304 nccl-library=22304",
@@ -93,13 +93,13 @@ def interleaved(texts: list[str], lengths: list[int], turns: list[int]) -> str:
 @example([118, 52], [0, 1], 2)
 @example([85], [0, 1], 2)
 @example([2, 118, 116], [0, 1, 0], 2)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_ranks_that_write_into_each_others_lines_invent_no_row(lengths: list[int], turns: list[int], n: int) -> None:
     texts = [printed(rank) for rank in range(n)]
     originals = sum((rows_of(text) for text in texts), Counter[SizeResult]())
     stream = interleaved(texts, lengths, turns)
     assert rows_of(stream) <= originals
-    for end in range(0, len(stream), len(stream) // 9):
+    for end in range(0, len(stream), len(stream) // 5):
         assert rows_of(stream[:end]) <= rows_of(stream)
 
 

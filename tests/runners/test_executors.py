@@ -74,9 +74,16 @@ def scenario_file(folder: Path, content: dict[str, Any]) -> str:
     return str(path)
 
 
-def deadly_file(folder: Path, *, once: bool = True) -> str:
+@pytest.fixture(scope="module")
+def deadly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file of patterns that kill the process of a worker."""
+    path = tmp_path_factory.mktemp("deadly") / "deadly.py"
+    path.write_text(DEADLY)
+    return path
+
+
+def deadly_file(folder: Path, deadly: Path, *, once: bool = True) -> str:
     """Six cases; one kills every process that runs it, one (`once`) the first."""
-    (folder / "deadly.py").write_text(DEADLY)
     block = {"clusters": ["r7525"], "sizes": ["1MiB", "4MiB", "16MiB"], "strategies": ["balance"]}
     one = {"clusters": ["r7525"], "sizes": ["1MiB"], "strategies": ["balance"]}
     blocks = [
@@ -86,7 +93,7 @@ def deadly_file(folder: Path, *, once: bool = True) -> str:
         {"scenario": "after"} | block,
     ]
     (folder / "once").touch()  # the check before the sweep must not be the first
-    path = scenario_file(folder, {"title": "t", "pattern_files": ["deadly.py"], "blocks": blocks})
+    path = scenario_file(folder, {"title": "t", "pattern_files": [str(deadly)], "blocks": blocks})
     load_scenario(path)
     return path
 
@@ -153,12 +160,12 @@ def ray_processes() -> set[str]:
     return found
 
 
-def test_a_process_that_dies_costs_the_case_that_killed_it_alone(tmp_path: Path) -> None:
+def test_a_process_that_dies_costs_the_case_that_killed_it_alone(tmp_path: Path, deadly: Path) -> None:
     """A case whose process dies is tried once more; the second time it has a row. All others run."""
-    scenario, before = deadly_file(tmp_path), children()
+    scenario, before = deadly_file(tmp_path, deadly), children()
     (tmp_path / "once").unlink()
     cases = list(load_scenario_unchecked(scenario))
-    with Processes(2, Setup(None, (tmp_path / "deadly.py",))) as processes:
+    with Processes(2, Setup(None, (deadly,))) as processes:
         outcomes = {one.key: one for found in processes.run(cases) for one in found}
     assert set(outcomes) == {case.key for case in cases}
     failed = [one for one in outcomes.values() if one.error]
@@ -168,9 +175,9 @@ def test_a_process_that_dies_costs_the_case_that_killed_it_alone(tmp_path: Path)
     assert no_children_left(before)
 
 
-def test_a_slurm_job_that_dies_costs_the_case_that_killed_it_alone(tmp_path: Path) -> None:
+def test_a_slurm_job_that_dies_costs_the_case_that_killed_it_alone(tmp_path: Path, deadly: Path) -> None:
     """All in one job: the first case without an outcome is the suspect and runs alone, the others in a new job."""
-    scenario = deadly_file(tmp_path, once=False)
+    scenario = deadly_file(tmp_path, deadly, once=False)
     result = run_sweep(scenario, tmp_path / "run", where="slurm", options=["cluster=local", "batch=9", "wait_min=2"])
     assert [failure.key.split()[0] for failure in result.failures] == ["1:deadly"]
     assert result.failures[0].reason.startswith("its process died 2 times: job ")

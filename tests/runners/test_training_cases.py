@@ -1,5 +1,6 @@
 """Training jobs in a sweep: rows, published figures beside them, the same table whatever the number of processes."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,28 @@ def test_a_job_that_cannot_go_on_is_reported() -> None:
     """All NICs of one of two servers down: no path, exit code 3's error."""
     with pytest.raises(PartitionedError):
         rows_of(failures=["server0@0"])
+
+
+def test_a_timeline_for_each_case_that_the_report_links_to(tmp_path: Path) -> None:
+    """`timelines: true`: one trace-event file a case, of rank 0 and of the ranks at the failure; the page names it."""
+    scenario = tmp_path / "small.yml"
+    block = SMALL | {"timelines": True, "failures": ["server1.nic3@0.1"], "strategies": ["balance", "r2cc-allreduce"]}
+    scenario.write_text(yaml.safe_dump({"title": "small", "training": [block]}))
+    result = run_sweep(str(scenario), tmp_path / "run", workers=1)
+    files = sorted((result.folder / "timelines").glob("*.json"))
+    assert len(files) == 2
+    events = json.loads(files[0].read_text())["traceEvents"]
+    names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert {"rank 0", "network"} <= {name.partition(" (")[0] for name in names}
+        e["args"]["name"].partition(" (")[0] for e in events if e["ph"] == "M" and e["name"] == "process_name"
+    }
+    assert any("server1.nic3 goes down" in event["name"] for event in events)
+    page = result.report.html.read_text()
+    assert all(f'href="timelines/{file.name}"' in page for file in files)
+
+
+def test_a_day_has_no_timelines() -> None:
+    """A day is walked through, not simulated event by event."""
+    block = SMALL | {"failures": [], "day": {}, "timelines": True}
+    with pytest.raises(ValueError, match="a day has no timelines"):
+        TrainingBlock.model_validate(block)
