@@ -102,7 +102,7 @@ def _paint_server(
         if len(name) * 0.062 < step:
             _text(axes, middle, top - 0.2 - size, name, ha="center", fontsize=6.5, color=palette.MUTED)
     _text(axes, x + 0.07, top - 0.56, f"server{number}", fontsize=8.0, fontweight="bold")
-    lines = _told(cluster, states, number) or [f"{len(server.ranks)} GPUs"]
+    lines = _told(cluster, states, number) or [f"{len(server.ranks)} GPU" + "s" * (len(server.ranks) > 1)]
     most = max(4, int(width / 0.066))
     for k, line in enumerate(lines):
         short = line if len(line) <= most else line[: most - 1] + "…"
