@@ -31,8 +31,10 @@ class Symmetry:
 
     `blocks` are the servers of each block, in order. Where `free`, two blocks of one of `kinds` can change places; else
     all move together, by one of the numbers of places in `turns`. `rails` are permutations of the NICs of every server
-    alike; the first one leaves them as they are. Where more than `most` servers have something said of them, nothing
-    moves; None: there is no such limit.
+    alike; the first one leaves them as they are. They move where all that is said is the same, or said of one server:
+    where servers have lost different rails, which of those that are left meet goes by their numbers, and a slow one may
+    be among them or not. Where more than `most` servers have something said of them, nothing moves; None: there is no
+    such limit.
     """
 
     cluster: Cluster
@@ -52,7 +54,8 @@ class Symmetry:
         if not labels or (self.most is not None and len(servers) > self.most):
             return tuple(sorted(labels.items()))
         least = self._exchanged if self.free else self._turned
-        return min(least(self._profiles(labels, rail)) for rail in self.rails)
+        rails = self.rails if len(servers) == 1 or len(set(labels.values())) == 1 else self.rails[:1]
+        return min(least(self._profiles(labels, rail)) for rail in rails)
 
     def _turned(self, found: Mapping[int, Profile]) -> State:
         """The least state that a turn of the blocks makes."""

@@ -45,6 +45,7 @@ _RINGS = frozenset({"ideal", "nccl", "hot-repair", "balance", "nccl-failover"})
 """Strategies that run every collective over all ranks on rings or trees of NCCL's."""
 _IN_BLOCKS = frozenset({"all_gather", "reduce_scatter", "all_to_all"})
 """Collectives in which no rank is told from the others, whatever the size."""
+WHOLE = 10**8  # bytes of a piece in which one byte more or less does not count
 
 Int = NDArray[np.int64]
 Fits = Callable[[Int], bool]  # whether a move of all GPUs (GPU k goes to move[k]) takes the job to itself
@@ -64,7 +65,7 @@ def collective_symmetry(cluster: Cluster, job: Job, strategy: Strategy) -> Symme
     """The moves of a job of equal collectives over all ranks; each server is a block.
 
     A tree has its servers in certain places, so that an AllReduce for which one may be chosen leaves the rails alone to
-    move. The bytes of a channel are whole: where a size cannot be divided evenly, times are equal but for one byte.
+    move. Nothing moves where pieces of whole bytes differ by too much: see `even`.
     """
     order: Order = "turns"
     if job.op == "all_reduce" and "tree" in cluster.spec.transport.algorithms:
@@ -72,16 +73,24 @@ def collective_symmetry(cluster: Cluster, job: Job, strategy: Strategy) -> Symme
     known = strategy.name in _RINGS or (job.op in _IN_BLOCKS and strategy.name in ("r2cc-allreduce", "optcc"))
     if job.backend is not Backend.FLOW or job.op not in {"all_reduce", *_IN_BLOCKS} or not known:
         return alone(cluster)
-    if not _known(cluster, strategy):
+    if not _known(cluster, strategy) or not even(cluster, job):
         return alone(cluster)
     return symmetry_of(cluster, [(server.index,) for server in cluster.servers], order, lambda _: True)
+
+
+def even(cluster: Cluster, job: Job) -> bool:
+    """Whether channels, and ranks' blocks of them, have equal bytes however many NICs are left, to one part in 1e8."""
+    blocks = 1 if job.op == "all_reduce" else cluster.n_ranks
+    channels = range(1, max(len(server.nics) for server in cluster.servers) + 1)
+    return all(job.bytes % (blocks * count) == 0 or job.bytes >= blocks * count * WHOLE for count in channels)
 
 
 def symmetry_of(cluster: Cluster, blocks: Sequence[tuple[int, ...]], order: Order, fits: Fits) -> Symmetry:
     """The moves of blocks and rails that fit the cluster, and of which `fits` says that they fit the job.
 
     Blocks turn at most where a hop is not like every other: from below one leaf switch to below another, or between two
-    servers that have lost different rails where no switch joins the rails.
+    servers that have lost different rails where no switch joins the rails. Below leaf switches nothing moves once two
+    servers have lost something: which of the rails that are left meet, and cross the spine, goes by their numbers.
     """
     numbers = range(len(blocks))
     free = order == "free" and cluster.rails_connected and not cluster.leaves
@@ -89,7 +98,7 @@ def symmetry_of(cluster: Cluster, blocks: Sequence[tuple[int, ...]], order: Orde
     found = (0,) if order == "fixed" else turns_of(cluster, blocks)
     turns = [turn for turn in found if fits(_block_move(cluster, blocks, _turned(numbers, turn)))]
     rails = [rail for rail in rail_moves(cluster) if _rail_fits(cluster, rail, fits)]
-    most = 1 if order == "one turns" else None
+    most = 1 if order == "one turns" or cluster.leaves else None
     return Symmetry(cluster, tuple(blocks), kinds, free, tuple(turns), tuple(rails), most)
 
 
