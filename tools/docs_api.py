@@ -21,7 +21,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "r2cc_simai.runners.sweep",
         "r2cc_simai.runners.compare",
     ),
-    "Courses": ("r2cc_simai.courses",),
+    "Courses": ("r2cc_simai.runners.courses",),
     "Training": ("r2cc_simai.training",),
     "Chakra traces": ("r2cc_simai.chakra",),
     "Measured logs": ("r2cc_simai.measured.model", "r2cc_simai.measured.read"),

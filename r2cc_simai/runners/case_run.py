@@ -25,7 +25,7 @@ from r2cc_simai.runners.training_scenario import TrainingCase, failures_of
 from r2cc_simai.strategies.registry import parse_strategy
 
 if TYPE_CHECKING:
-    from r2cc_simai.courses import CostCache
+    from r2cc_simai.runners.courses import CostCache
 
 AnyCase = Case | TrainingCase | MatrixCase
 Task = Case | TrainingCase | MatrixTask
@@ -164,7 +164,7 @@ def affinity(task: Task) -> tuple[object, ...]:
 def cost_cache(folder: Path | None) -> "CostCache":
     """The costs of states that this process has in memory, and beside them those of a folder, where it can have one: a
     node of a cluster need not see the run folder."""
-    from r2cc_simai.courses import CostCache
+    from r2cc_simai.runners.courses import CostCache
 
     try:
         return CostCache(folder)

@@ -15,7 +15,7 @@ from r2cc_simai.strategies.registry import parse_strategy
 from r2cc_simai.training.job import run_training
 
 if TYPE_CHECKING:
-    from r2cc_simai.courses import CostCache
+    from r2cc_simai.runners.courses import CostCache
 
 
 def matrix_rows(task: MatrixTask, costs: "Callable[[], CostCache]") -> list[Row]:
@@ -46,7 +46,7 @@ def _short_job(case: MatrixCase, timeline: Timeline) -> Sequence[Row]:
 
 
 def _course(case: MatrixCase, incidents: tuple[Incident, ...], costs: "CostCache") -> Sequence[Row]:
-    from r2cc_simai.courses import Course, collective_course_rows, training_course_rows
+    from r2cc_simai.runners.courses import Course, collective_course_rows, training_course_rows
 
     assert case.hours is not None
     course = Course(hours=case.hours, checkpoint_min=case.checkpoint_min)

@@ -13,8 +13,8 @@ Rows, all of one case: `effective_time`, `lost_gpu_h`, `lost_gpu_h[CAUSE]`, `inc
 `hours`.
 """
 
-from r2cc_simai.courses.cache import CostCache
-from r2cc_simai.courses.course import Course
-from r2cc_simai.courses.rows import collective_course_rows, training_course_rows
+from r2cc_simai.runners.courses.cache import CostCache
+from r2cc_simai.runners.courses.course import Course
+from r2cc_simai.runners.courses.rows import collective_course_rows, training_course_rows
 
 __all__ = ["CostCache", "Course", "collective_course_rows", "training_course_rows"]

@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from r2cc_simai.courses.cache import CostCache
-from r2cc_simai.courses.collective import collective_job
-from r2cc_simai.courses.costs import CourseJob
-from r2cc_simai.courses.course import HOUR_S, Course
-from r2cc_simai.courses.covers import covers_of
-from r2cc_simai.courses.outcome import NOBODY, Outcome
-from r2cc_simai.courses.prices import Prices
-from r2cc_simai.courses.training import training_job
-from r2cc_simai.courses.walk import walk
 from r2cc_simai.failures.incident import Incident
 from r2cc_simai.results import Row, make_row
 from r2cc_simai.runners.collective import Job
+from r2cc_simai.runners.courses.cache import CostCache
+from r2cc_simai.runners.courses.collective import collective_job
+from r2cc_simai.runners.courses.costs import CourseJob
+from r2cc_simai.runners.courses.course import HOUR_S, Course
+from r2cc_simai.runners.courses.covers import covers_of
+from r2cc_simai.runners.courses.outcome import NOBODY, Outcome
+from r2cc_simai.runners.courses.prices import Prices
+from r2cc_simai.runners.courses.training import training_job
+from r2cc_simai.runners.courses.walk import walk
 from r2cc_simai.runners.training import BACKEND
 from r2cc_simai.runners.training_workload import JobSpec
 from r2cc_simai.strategies.registry import parse_strategy

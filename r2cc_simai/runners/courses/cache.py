@@ -6,7 +6,7 @@ import os
 import threading
 from pathlib import Path
 
-from r2cc_simai.courses.costs import Costs
+from r2cc_simai.runners.courses.costs import Costs
 
 
 class CostCache:

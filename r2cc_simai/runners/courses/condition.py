@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from r2cc_simai.courses.costs import Fractions
-from r2cc_simai.courses.covers import Change, Cover
 from r2cc_simai.failures.timeline import Component
+from r2cc_simai.runners.courses.costs import Fractions
+from r2cc_simai.runners.courses.covers import Change, Cover
 
 
 class Condition:

@@ -13,14 +13,14 @@ from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.symmetry import State, Symmetry
 from r2cc_simai.cluster.view import View
-from r2cc_simai.courses.costs import Fractions, HitCost, StateCost
-from r2cc_simai.courses.equivalence import collective_symmetry
-from r2cc_simai.courses.stops import CRASHED, events_of, known_events, without_lost_work
 from r2cc_simai.engine import _core
 from r2cc_simai.engine.run import run_schedule
 from r2cc_simai.errors import PartitionedError
 from r2cc_simai.failures.timeline import Event, Timeline
 from r2cc_simai.runners.collective import Job, JobResult, planned, run_job
+from r2cc_simai.runners.courses.costs import Fractions, HitCost, StateCost
+from r2cc_simai.runners.courses.equivalence import collective_symmetry
+from r2cc_simai.runners.courses.stops import CRASHED, events_of, known_events, without_lost_work
 from r2cc_simai.strategies.base import Abort, Aborted, Break, Request, Restart, Strategy
 from r2cc_simai.strategies.ideal import Ideal
 from r2cc_simai.strategies.registry import parse_strategy

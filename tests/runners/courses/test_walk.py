@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2cc_simai.courses.cache import CostCache
-from r2cc_simai.courses.costs import HitCost
-from r2cc_simai.courses.course import Course
-from r2cc_simai.courses.outcome import Outcome
-from r2cc_simai.courses.rows import run_course
-from r2cc_simai.courses.stops import CRASH_S
 from r2cc_simai.errors import InputError
 from r2cc_simai.failures.incident import Incident
+from r2cc_simai.runners.courses.cache import CostCache
+from r2cc_simai.runners.courses.costs import HitCost
+from r2cc_simai.runners.courses.course import Course
+from r2cc_simai.runners.courses.outcome import Outcome
+from r2cc_simai.runners.courses.rows import run_course
+from r2cc_simai.runners.courses.stops import CRASH_S
 from r2cc_simai.strategies.ideal import Ideal
 from r2cc_simai.strategies.nccl_failover import NcclFailover
-from tests.courses.fake import FakeJob
+from tests.runners.courses.conftest import FakeJob
 
 HOUR = 3600.0
 COURSE = Course(hours=24, checkpoint_min=30)

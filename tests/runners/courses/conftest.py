@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.symmetry import State, alone
-from r2cc_simai.courses.costs import Fractions, HitCost, StateCost
+from r2cc_simai.runners.courses.costs import Fractions, HitCost, StateCost
 from r2cc_simai.strategies.base import Strategy
 from r2cc_simai.strategies.hot_repair import HotRepair
 

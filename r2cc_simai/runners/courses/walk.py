@@ -16,13 +16,13 @@
 import math
 from bisect import bisect_right
 
-from r2cc_simai.courses.condition import Condition
-from r2cc_simai.courses.costs import StateCost
-from r2cc_simai.courses.course import Course
-from r2cc_simai.courses.covers import Change, Cover, changes_of
-from r2cc_simai.courses.outcome import NOBODY, Outcome
-from r2cc_simai.courses.prices import Prices
-from r2cc_simai.courses.stops import CRASH_S
+from r2cc_simai.runners.courses.condition import Condition
+from r2cc_simai.runners.courses.costs import StateCost
+from r2cc_simai.runners.courses.course import Course
+from r2cc_simai.runners.courses.covers import Change, Cover, changes_of
+from r2cc_simai.runners.courses.outcome import NOBODY, Outcome
+from r2cc_simai.runners.courses.prices import Prices
+from r2cc_simai.runners.courses.stops import CRASH_S
 
 Blame = tuple[int, ...]
 

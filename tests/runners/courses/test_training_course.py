@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from r2cc_simai.courses.cache import CostCache
-from r2cc_simai.courses.course import Course
-from r2cc_simai.courses.prices import Prices
-from r2cc_simai.courses.rows import run_course
-from r2cc_simai.courses.training import TrainingCourse, training_job
 from r2cc_simai.failures.incident import Incident
 from r2cc_simai.failures.parse import parse_failures
 from r2cc_simai.failures.timeline import Component, Event, Timeline
+from r2cc_simai.runners.courses.cache import CostCache
+from r2cc_simai.runners.courses.course import Course
+from r2cc_simai.runners.courses.prices import Prices
+from r2cc_simai.runners.courses.rows import run_course
+from r2cc_simai.runners.courses.training import TrainingCourse, training_job
 from r2cc_simai.runners.training_day import cost_of_failure, walk
 from r2cc_simai.runners.training_scenario import Day
 from r2cc_simai.runners.training_workload import JobSpec

@@ -17,9 +17,9 @@ from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.spec import ProbesSpec
 from r2cc_simai.cluster.symmetry import Move, Symmetry, alone, kinds_of, turns_of
 from r2cc_simai.collectives.channels import server_of_rank
-from r2cc_simai.courses.rails import gpu_move, rail_moves
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.runners.collective import Job
+from r2cc_simai.runners.courses.rails import gpu_move, rail_moves
 from r2cc_simai.strategies.adapcc import AdapCC
 from r2cc_simai.strategies.base import Strategy
 from r2cc_simai.strategies.registry import STRATEGIES

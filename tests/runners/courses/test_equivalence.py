@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.symmetry import State
-from r2cc_simai.courses.collective import CollectiveCourse, collective_job
-from r2cc_simai.courses.costs import CourseJob
-from r2cc_simai.courses.equivalence import blocks_of, even
-from r2cc_simai.courses.training import TrainingCourse, training_job
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.runners.collective import Job
+from r2cc_simai.runners.courses.collective import CollectiveCourse, collective_job
+from r2cc_simai.runners.courses.costs import CourseJob
+from r2cc_simai.runners.courses.equivalence import blocks_of, even
+from r2cc_simai.runners.courses.training import TrainingCourse, training_job
 from r2cc_simai.runners.training_workload import JobSpec
 
 TRAINING = ["ideal", "nccl", "hot-repair", "balance", "r2cc-allreduce", "optcc", "adapcc", "nccl-failover", "auto"]

@@ -16,11 +16,11 @@ import numpy as np
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.symmetry import State, Symmetry
 from r2cc_simai.cluster.view import View
-from r2cc_simai.courses.costs import Fractions, HitCost, StateCost
-from r2cc_simai.courses.equivalence import replicas_of_blocks, training_symmetry
-from r2cc_simai.courses.stops import CRASHED, events_of, known_events, without_lost_work
 from r2cc_simai.errors import PartitionedError
 from r2cc_simai.failures.timeline import Timeline
+from r2cc_simai.runners.courses.costs import Fractions, HitCost, StateCost
+from r2cc_simai.runners.courses.equivalence import replicas_of_blocks, training_symmetry
+from r2cc_simai.runners.courses.stops import CRASHED, events_of, known_events, without_lost_work
 from r2cc_simai.runners.training_workload import JobSpec
 from r2cc_simai.strategies.adapcc import AdapCC
 from r2cc_simai.strategies.base import Aborted, Restart, Strategy

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from r2cc_simai.courses import CostCache, Course, collective_course_rows, training_course_rows
 from r2cc_simai.errors import InputError
 from r2cc_simai.failures.incident import Incident
 from r2cc_simai.runners.collective import Job
+from r2cc_simai.runners.courses import CostCache, Course, collective_course_rows, training_course_rows
 from r2cc_simai.runners.training_workload import JobSpec
 
 HOUR = 3600.0

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from r2cc_simai.cluster.symmetry import State
-from r2cc_simai.courses.costs import HitCost
 from r2cc_simai.failures.timeline import Component, Event
+from r2cc_simai.runners.courses.costs import HitCost
 from r2cc_simai.strategies.base import Strategy
 from r2cc_simai.strategies.nccl import Nccl
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from r2cc_simai.courses.cache import CostCache
-from r2cc_simai.courses.costs import HitCost, StateCost
+from r2cc_simai.runners.courses.cache import CostCache
+from r2cc_simai.runners.courses.costs import HitCost, StateCost
 
 COST = StateCost(0.25, 2.0).to_json()
 

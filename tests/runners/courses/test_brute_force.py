@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from r2cc_simai.cluster.load import load_cluster
-from r2cc_simai.courses.cache import CostCache
-from r2cc_simai.courses.collective import collective_job
-from r2cc_simai.courses.course import HOUR_S, Course
-from r2cc_simai.courses.rows import run_course
 from r2cc_simai.failures.compose import timeline_of
 from r2cc_simai.failures.incident import Incident
 from r2cc_simai.runners.collective import Job, run_job
+from r2cc_simai.runners.courses.cache import CostCache
+from r2cc_simai.runners.courses.collective import collective_job
+from r2cc_simai.runners.courses.course import HOUR_S, Course
+from r2cc_simai.runners.courses.rows import run_course
 from r2cc_simai.strategies.registry import parse_strategy
 
 JOB = Job(bytes=16 << 30, warmup=1)  # r2cc-allreduce's new communicators take less than ten of these

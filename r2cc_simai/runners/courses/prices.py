@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from r2cc_simai.cluster.symmetry import Label, State
-from r2cc_simai.courses.cache import CostCache
-from r2cc_simai.courses.costs import Change, CourseJob, Fractions, HitCost, StateCost
 from r2cc_simai.failures.timeline import Component
+from r2cc_simai.runners.courses.cache import CostCache
+from r2cc_simai.runners.courses.costs import Change, CourseJob, Fractions, HitCost, StateCost
 
 Sorted = tuple[tuple[int, float], ...]
 
