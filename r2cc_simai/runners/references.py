@@ -95,6 +95,7 @@ def _measured(row: Row, value: float, source: str) -> Row:
         cluster=kept.cluster,
         workload=kept.workload,
         pattern=kept.pattern,
+        seed=kept.seed,
         strategy=kept.strategy,
         backend=kept.backend,
         bytes=kept.bytes,
@@ -105,4 +106,5 @@ def _measured(row: Row, value: float, source: str) -> Row:
         bound=kept.bound,
         measured=value,
         source=source,
+        error=kept.error,
     )

@@ -12,16 +12,13 @@ from numpy.typing import NDArray
 
 from r2cc_simai.chakra.schema import NodeType
 from r2cc_simai.collectives.channels import server_of_rank
-from r2cc_simai.engine import _core
-from r2cc_simai.engine.cluster import core_cluster
-from r2cc_simai.training.mixing import gathered, mixed
+from r2cc_simai.training.mixing import mixed
 from r2cc_simai.training.plans import Planner
 from r2cc_simai.training.ranks import Ranks
 
 Int = NDArray[np.int64]
 SMALLEST = 1 << 20
 """Bytes of collectives that are looked at; what smaller ones take of a port does not matter."""
-PER_BYTE = 1_000_000  # loads that agree to one part in so many are equal: blocks may differ by a byte
 _SEND = -2
 
 
@@ -66,14 +63,9 @@ def _loads(
     planner: Planner, number: int, members: tuple[int, ...], comm_type: int, size: int, epoch: int
 ) -> tuple[Int, Int, Int]:
     comm = None if comm_type == _SEND else comm_type
-    plan = planner.planned(comm, members, size, epoch)
-    cluster = core_cluster(planner.views[epoch].cluster)
-    pass_, port, load = _core.port_loads(cluster, plan.schedule.core, plan.binding.core)
-    share = np.rint(load * (PER_BYTE / size)).astype(np.int64)
-    same = np.ones_like(port)
-    key = mixed([pass_, port % 2, share, same * comm_type, same * epoch])
-    units, place = np.unique(port // 2, return_inverse=True)
-    return np.full(len(units), number, dtype=np.int64), units, gathered(len(units), place, key)
+    units, loads = planner.planned(comm, members, size, epoch).loads
+    same = np.ones_like(units)
+    return same * number, units, mixed([loads, same * comm_type, same * epoch])
 
 
 class _Asked:

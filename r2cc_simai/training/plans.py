@@ -6,6 +6,7 @@ from r2cc_simai.chakra.schema import CommType
 from r2cc_simai.cluster.view import View
 from r2cc_simai.engine import _core
 from r2cc_simai.strategies.base import Abort, Break, Plan, Rebind, Request, Strategy
+from r2cc_simai.training.plan_store import STORE, MadePlan, is_local
 
 _OPS = {
     CommType.ALL_REDUCE: "all_reduce",
@@ -38,9 +39,9 @@ class Planner:
     notes: dict[str, None] = field(default_factory=dict)
     aborted_by: int = -1
     _plans: list[tuple[Plan, View]] = field(default_factory=list)
-    _known: dict[tuple[Request, int], Plan] = field(default_factory=dict)
+    _known: dict[tuple[Request, int], MadePlan] = field(default_factory=dict)
 
-    def planned(self, comm_type: int | None, members: tuple[int, ...], comm_size: int, epoch: int) -> Plan:
+    def planned(self, comm_type: int | None, members: tuple[int, ...], comm_size: int, epoch: int) -> MadePlan:
         """The plan for a collective, or (no type) for a message from the first member to the second.
 
         Raises:
@@ -52,8 +53,13 @@ class Planner:
             request = request_of(comm_type, members, comm_size)
         key = request, epoch
         if key not in self._known:
-            self._known[key] = self.strategy.plan(request, self.views[epoch])
+            self._known[key] = self._made(request, comm_size, self.views[epoch])
         return self._known[key]
+
+    def _made(self, request: Request, size: int, view: View) -> MadePlan:
+        if is_local(self.strategy):
+            return STORE.plan(self.strategy, request, size, view)
+        return MadePlan(self.strategy.plan(request, view), view.cluster, size)
 
     def plan(self, asked: _core.PlanRequest) -> tuple[_core.Schedule, _core.Binding, float, int]:
         """The strategy's plan for what is known now, in the engine's form.
@@ -62,9 +68,9 @@ class Planner:
             PartitionedError: what is known leaves ranks without a path.
         """
         if asked.group < 0:
-            plan = self.planned(None, (asked.src, asked.dst), asked.bytes, asked.epoch)
+            plan = self.planned(None, (asked.src, asked.dst), asked.bytes, asked.epoch).plan
         else:
-            plan = self.planned(asked.comm_type, self.groups[asked.group], asked.bytes, asked.epoch)
+            plan = self.planned(asked.comm_type, self.groups[asked.group], asked.bytes, asked.epoch).plan
         if plan.note:
             self.notes[plan.note] = None
         self._plans.append((plan, self.views[asked.epoch]))

@@ -43,7 +43,7 @@ def test_plans_cost_what_their_groups_cost(strategy: str, dead: bool) -> None:
 
 
 def work_of_plans(servers: int, strategy: str, dead: bool) -> tuple[int, int]:
-    """Lines run for a send and for an AllReduce of one rail, once the view keeps what is asked of it again and again."""
+    """Lines run for a send and for an AllReduce of one rail, once the view keeps what is often asked of it."""
     cluster = load_cluster(f"h100x{servers}")
     down = 3 if dead else -1
     view = View(cluster, tuple(float(nic != down) for nic in range(len(cluster.nics))))
