@@ -1,7 +1,6 @@
 """Running a pattern that may be anybody's: what is wrong with it is one line that names it."""
 
 import math
-import traceback
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
@@ -11,6 +10,7 @@ from r2cc_simai.errors import InputError, SimaiError
 from r2cc_simai.failures.component import component_of, nics_of
 from r2cc_simai.failures.incident import Incident
 from r2cc_simai.failures.pattern import Pattern, Site
+from r2cc_simai.plugins import one_line
 
 MOST_INCIDENTS = 1_000_000
 """More of them than this, and a pattern is taken for one that never ends."""
@@ -29,14 +29,6 @@ def checked_incidents(pattern: Pattern, site: Site, values: Mapping[str, Any]) -
         raise type(error)(f"{label}: {error}") from None
     except Exception as error:
         raise InputError(f"{label} failed: {one_line(error)}") from error
-
-
-def one_line(error: Exception) -> str:
-    """An exception as one line, with the place where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
 
 
 def _checked(made: Iterable[Incident], cluster: Cluster) -> tuple[Incident, ...]:

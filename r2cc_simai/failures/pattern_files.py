@@ -6,8 +6,8 @@ from pathlib import Path
 from types import ModuleType
 
 from r2cc_simai.errors import InputError
-from r2cc_simai.failures.guard import one_line
 from r2cc_simai.failures.pattern import Pattern
+from r2cc_simai.plugins import one_line
 
 YAML_SUFFIXES = (".yml", ".yaml")
 

@@ -10,14 +10,12 @@ raises, or whose schedule is wrong ends the command with one line that names its
 strategies come first: a plug-in cannot take their names.
 """
 
-import traceback
-from importlib.metadata import EntryPoint, entry_points
 from inspect import isclass
-from typing import Any
 
 from r2cc_simai.cluster.view import View
 from r2cc_simai.collectives.checker import check_schedule
 from r2cc_simai.errors import InputError, SimaiError
+from r2cc_simai.plugins import load_offer, offered_names, one_line
 from r2cc_simai.strategies.base import Plan, Request, Strategy
 
 GROUP = "r2cc_simai.strategies"
@@ -27,7 +25,7 @@ CHECKED_RANKS = 64
 
 def plugin_names() -> list[str]:
     """Names that installed packages offer, in order; nothing is loaded."""
-    return sorted({entry.name for entry in entry_points(group=GROUP)})
+    return offered_names(GROUP)
 
 
 def load_plugin(name: str) -> type[Strategy] | None:
@@ -36,35 +34,16 @@ def load_plugin(name: str) -> type[Strategy] | None:
     Raises:
         InputError: it cannot be loaded, is no strategy or has another name, or several packages offer the name.
     """
-    found = {(entry.value, _distribution(entry)): entry for entry in entry_points(group=GROUP, name=name)}
-    if not found:
+    offer = load_offer(GROUP, name, "strategy")
+    if offer is None:
         return None
-    if len(found) > 1:
-        owners = " and ".join(sorted(owner for _, owner in found))
-        raise InputError(f"strategy {name!r}: offered by {owners}; uninstall one of them")
-    (entry,) = found.values()
-    kind = _loaded(entry)
+    kind = offer.content
     if not (isclass(kind) and issubclass(kind, Strategy)):
-        raise InputError(f"strategy {name!r} of {_distribution(entry)}: {entry.value} is no subclass of Strategy")
+        raise InputError(f"{offer.label}: {offer.value} is no subclass of Strategy")
     if getattr(kind, "name", None) != name:
         own = getattr(kind, "name", None)
-        raise InputError(
-            f"strategy {name!r} of {_distribution(entry)}: the class names itself {own!r}; both must agree"
-        )
-    return _guarded(kind, f"strategy {name!r} of {_distribution(entry)}")
-
-
-def _distribution(entry: EntryPoint) -> str:
-    return f"distribution {entry.dist.name!r}" if entry.dist is not None else "an unnamed distribution"
-
-
-def _loaded(entry: EntryPoint) -> Any:
-    try:
-        return entry.load()
-    except Exception as error:
-        raise InputError(
-            f"strategy {entry.name!r} of {_distribution(entry)} cannot be loaded: {_one_line(error)}"
-        ) from error
+        raise InputError(f"{offer.label}: the class names itself {own!r}; both must agree")
+    return _guarded(kind, offer.label)
 
 
 def _guarded(kind: type[Strategy], label: str) -> type[Strategy]:
@@ -76,7 +55,7 @@ def _guarded(kind: type[Strategy], label: str) -> type[Strategy]:
         except SimaiError:
             raise
         except Exception as error:
-            raise InputError(f"{label} failed to plan: {_one_line(error)}") from error
+            raise InputError(f"{label} failed to plan: {one_line(error)}") from error
         if not isinstance(made, Plan):
             raise InputError(f"{label}: plan returned {type(made).__name__}, not a Plan")
         _check(made, request, view, label)
@@ -93,10 +72,3 @@ def _check(made: Plan, request: Request, view: View, label: str) -> None:
     violation = check_schedule(made.schedule)
     if violation is not None:
         raise InputError(f"{label}: the schedule is no AllReduce: {violation}")
-
-
-def _one_line(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
