@@ -32,7 +32,7 @@ State = tuple[tuple[int, tuple[float, ...]], ...]  # servers that have lost some
 PER_BYTE = 1_000_000  # loads that agree to one part in so many are equal: blocks may differ by a byte
 MOST_BYTES = 256 << 20
 """About how much memory the plans may take that a process keeps; those that were not asked for longest go first."""
-_PLAN_BYTES = 6_000  # of the objects of a plan, beside what its arrays hold
+_PLAN_BYTES = 8_000  # of the objects of a plan, beside what its arrays hold
 _LOCAL = (Ideal, HotRepair, NcclFailover, Nccl, Balance, R2ccAllReduce, OptCC)
 
 
@@ -72,12 +72,15 @@ class MadePlan:
 
 
 class PlanStore:
-    """Plans of local strategies by all that they depend on. `made` counts those that had to be made."""
+    """Plans of local strategies by all that they depend on, in at most about `most_bytes` of memory.
+
+    `made` counts the plans that had to be made, `bytes` what those that are kept take.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._kept: dict[tuple[Strategy, Cluster, Request, State], MadePlan] = {}
-        self._bytes = 0
+        self.bytes = 0
         self.made = 0
 
     def plan(self, strategy: Strategy, request: Request, size: int, view: View) -> MadePlan:
@@ -92,10 +95,10 @@ class PlanStore:
         if found is None:
             found = MadePlan(strategy.plan(request, view), view.cluster, size)
             self.made += 1
-            self._bytes += found.bytes
+            self.bytes += found.bytes
         self._kept[key] = found  # the last of them
-        while self._bytes > self._most_bytes and len(self._kept) > 1:
-            self._bytes -= self._kept.pop(next(iter(self._kept))).bytes
+        while self.bytes > self._most_bytes and len(self._kept) > 1:
+            self.bytes -= self._kept.pop(next(iter(self._kept))).bytes
         return found
 
 
