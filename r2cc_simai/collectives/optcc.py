@@ -19,7 +19,9 @@ Servers of several GPUs take part with one GPU per rail: its segment is first re
 and spread from there at the end, over the links between the GPUs.
 
 The reduce-scatter and the all-gather of all segments take turns in one channel: side by side, an all-gather that nobody
-waits for yet would take bandwidth from the reduce-scatter that S waits for.
+waits for yet would take bandwidth from the reduce-scatter that S waits for. For the same reason the raw sections of a
+segment wait for the reduce-scatter d + 3 segments before: nothing else holds them back, and at ports that serve first
+come, first served they would delay the ring's sections, for which the other direction of those ports then stands idle.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -33,6 +35,9 @@ from r2cc_simai.collectives.binding import Row
 from r2cc_simai.collectives.channels import Int, Lane, lane_rows, server_order
 from r2cc_simai.collectives.schedule import ScheduleBuilder, pieces
 from r2cc_simai.errors import InputError
+
+# Segments beyond one for each degraded server (which send in turn) by which raw sections are ahead of the healthy ring.
+RAW_AHEAD = 3
 
 Form = Literal["four", "three"]
 # (channel, route, lane) -> binding rows of the hops to and from degraded servers
@@ -96,6 +101,7 @@ class _LapBuilder:
         self._members = np.array([orders[server][0] for server in lap.lane], dtype=np.int64)
         self._degraded = {server: orders[server][0] for server in lap.entry}
         self._last: dict[int, list[int]] = {}
+        self._scattered: dict[int, int] = {}  # segment -> its reduce-scatter
         self._ring = builder.new_channel()
         self._ring_route = builder.route(self._members)
         rows.extend(lane_rows(cluster, self._ring, self._members, lap.lane, cyclic=True))
@@ -141,15 +147,22 @@ class _LapBuilder:
             self._emit(segment, what, pieces(int(segments[segment]), int(segments[segment + 1]), len(self._members)))
 
     def _emit(self, segment: int, what: str, bounds: Int) -> None:
-        before = self._last.get(segment, [])
+        before = self._last.get(segment, []) + (self._paced_by(segment) if what == "raw" else [])
         if what in ("collect", "spread"):
             added = self._emit_inside(what, int(bounds[0]), int(bounds[-1]), before)
         elif what in ("scatter", "gather"):
             added = [self._emit_ring(what, bounds, before)]
+            if what == "scatter":
+                self._scattered[segment] = added[0]
         else:
             added = self._emit_legs(what, bounds, before)
         if added:
             self._last[segment] = added
+
+    def _paced_by(self, segment: int) -> list[int]:
+        """The reduce-scatter that the raw sections of a segment wait for, so that they do not run ahead of the ring."""
+        earlier = segment - len(self._degraded) - RAW_AHEAD
+        return [self._scattered[earlier]] if earlier >= 0 else []
 
     def _emit_inside(self, what: str, lo: int, hi: int, before: list[int]) -> list[int]:
         hops = self._gpus - 1

@@ -181,11 +181,14 @@ def _fraction_on(view: View, server: int, rail: int) -> float:
 
 
 def _entry(view: View, server: int, rail: int) -> int:
-    """The NIC of a degraded server whose GPU order a lap follows: the one on its rail, else the first that works."""
+    """The NIC of a degraded server whose GPU order a lap follows: the one on its rail, else the first that works.
+
+    A NIC that is down still says which GPU adds up what its server has: if two laps began at one GPU, the links of the
+    server would carry more of their chains on some GPUs than on others.
+    """
     nics = view.cluster.servers[server].nics
-    working = [n for n in nics if view.fraction[n] > 0]
-    on_rail = [n for n in working if view.cluster.nics[n].rail == rail]
-    return (on_rail or working)[0]
+    on_rail = [n for n in nics if view.cluster.nics[n].rail == rail]
+    return (on_rail or [n for n in nics if view.fraction[n] > 0])[0]
 
 
 def _pairs(view: View, src: int, dst: int, lane: Lane) -> list[tuple[int, int, float]]:

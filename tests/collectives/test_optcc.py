@@ -4,6 +4,7 @@ With l = 1/(1-X): T = (1+1/K) max(l, (2n-3)/(n-1)) D/B for the scheme alone, and
 global ring below X* = (n-2)/(2n-3) reaches the bound 2(n-1)D/((n-X)B) for large K (OptCC paper, arXiv 2606.01680).
 """
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,6 +149,45 @@ def test_servers_of_eight_gpus_end_below_the_flat_ring_but_not_below_the_bound()
     bound = all_reduce_bound(cluster, size, Timeline((dead,)))
     assert bound <= run.elapsed_s < flat
     assert run.elapsed_s < 1.02 * bound
+
+
+@pytest.mark.parametrize("dead", [(3,), (3, 4), (0, 1, 2, 3)])
+def test_the_links_of_a_degraded_server_carry_what_those_of_a_healthy_one_carry(dead: tuple[int, ...]) -> None:
+    """The chains of a lap of d_c bytes begin and end at the GPU of its rail, on a server whose NIC there is down too.
+
+    GPU c ends the chain inwards of its own lap and the chain outwards of its neighbour's, so its link carries
+    2D - d_c - d_{c+1} out, and as much in; with two laps at one GPU others would carry up to one lap more.
+    """
+    cluster, size = load_cluster("h100x4"), GIB
+    plan = plan_of(cluster, "optcc:k=4", size, dict.fromkeys(dead, 0.0))
+    _, port, carried = _core.port_loads(core_cluster(cluster), plan.schedule.core, plan.binding.core)
+    on_port = np.bincount(port, carried, minlength=2 * (len(cluster.nics) + cluster.n_ranks))
+    links = on_port[2 * len(cluster.nics) :][: 2 * cluster.n_ranks].reshape(4, 8, 2)  # server, GPU, direction
+    assert links[0] == pytest.approx(links[1])
+    assert links.sum(axis=1) == pytest.approx(2 * 7 * size)  # D over 7 hops, inwards and outwards
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("h100x4", {3: 0.0}),
+        ("h100x4", {3: 0.0, 4: 0.0}),
+        ("h100x4", {3: 0.0, 11: 0.0}),
+        ("uniformx4", {0: 0.875, 1: 0.875}),
+        ("uniformx8", dict.fromkeys(range(5), 0.5)),
+    ],
+)
+def test_the_plan_needs_no_weights_at_the_receiver(name: str, left: dict[int, float]) -> None:
+    """chunk serves receivers first come, first served, flow by weight: the same time where nothing runs ahead.
+
+    Raw sections that did not wait for the ring would take the receiving ports first: 24% more for four single-port
+    servers of which two lose 1/8.
+    """
+    cluster, size = load_cluster(name).zero_latency(), 4 * GIB
+    plan = plan_of(cluster, "optcc", size, left)
+    events = tuple(Event(nic, fraction) for nic, fraction in left.items())
+    flow, chunk = (run_schedule(cluster, plan.schedule, plan.binding, events, b).elapsed_s for b in Backend)
+    assert chunk == pytest.approx(flow, rel=0.02)
 
 
 @pytest.mark.parametrize(
