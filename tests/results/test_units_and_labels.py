@@ -35,6 +35,12 @@ def test_table_values_keep_their_zeros_so_that_columns_align():
     assert units.value(None, "s") == "–"
 
 
+def test_percentages_far_below_one_keep_two_digits():
+    """What a month of failures costs may be a thousandth of a percent; below 0.0001% it is rounding."""
+    values = (0.001874, 0.0096, -0.00123, 0.00012, 1e-12, 0.0104)
+    assert [units.percent(v) for v in values] == ["0.0019%", "0.0096%", "−0.0012%", "0.00012%", "0%", "0.01%"]
+
+
 def test_percentages_and_errors():
     assert [units.percent(v) for v in (0.0, 0.71, 57.14, 4340.2, None)] == [
         "0%",

@@ -106,7 +106,9 @@ def _told(study: Study, strategy: str, means: dict[str, float], best: str) -> st
     told = f"{labels.strategy_name(strategy)} {_value(study, means[strategy])}"
     if strategy == best:
         return f"{told}{_sureness(study, best)}"
-    return f"{told} ({means[strategy] / means[best]:.3g} times as much)" if means[best] > 0 else told
+    if means[best] <= 0:
+        return told
+    return f"{told} ({float(f'{means[strategy] / means[best]:.3g}'):,g} times as much)"
 
 
 def _value(study: Study, mean: float) -> str:

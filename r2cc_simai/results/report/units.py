@@ -48,11 +48,14 @@ def value(number: float | None, unit: str, fixed: bool = True) -> str:
 
 
 def percent(number: float | None) -> str:
-    """Return a percentage, with the decimals that its size deserves: `0.71%`, `57.1%`, `4340%`; `206,000×` beyond."""
+    """Return a percentage, with the decimals that its size deserves: `0.0019%`, `0.71%`, `57.1%`, `4340%`; `206,000×`
+    beyond. Less than 0.0001% is no more than rounding."""
     if number is None:
         return DASH
     if number >= 10_000.0:
         return f"{float(f'{1 + number / 100:.3g}'):,.0f}×"
+    if 1e-4 <= abs(number) < 0.01:
+        return _signs(f"{float(f'{number:.2g}'):.6f}".rstrip("0")) + "%"
     decimals = 2 if abs(number) < 1.0 else 1 if abs(number) < 1000.0 else 0
     return _signs(f"{number:.{decimals}f}") + "%"
 
