@@ -20,7 +20,10 @@ myst_heading_anchors = 4
 highlight_language = "none"
 add_module_names = False
 nitpicky = True
-suppress_warnings = ["misc.highlighting_failure"]  # examples of JSON with ellipses
+suppress_warnings = [
+    "misc.highlighting_failure",  # examples of JSON with ellipses
+    "ref.python",  # the type `bytes` beside attributes of that name
+]
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of other packages, whose documentation is not at hand
 
 autodoc_member_order = "bysource"
