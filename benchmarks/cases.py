@@ -18,6 +18,7 @@ GIB = 2**30
 STRATEGIES = ("balance", "hot-repair", "r2cc-allreduce:k=4")
 CHUNKS_PER_STEP = (1, 4)
 RING = 1024  # ranks
+PLANNED_RANKS = (2, 128)
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,23 @@ def chunk(per_step: int) -> Times:
     return Times(seconds, deliveries=2 * (RING - 1) * RING * per_step)
 
 
+def plans(ranks: int) -> Times:
+    """A plan on 2,048 servers, one NIC down: a send between two of them, or an AllReduce of so many, a GPU of each.
+
+    CPU time of `plan` alone; the cluster was loaded before, and what the view keeps is there.
+    """
+    from r2cc_simai.cluster.load import load_cluster
+    from r2cc_simai.cluster.view import View
+    from r2cc_simai.strategies.base import Request
+    from r2cc_simai.strategies.registry import parse_strategy
+
+    cluster = load_cluster("h100x2048")
+    view = View(cluster, tuple(float(nic != 3) for nic in range(len(cluster.nics))))
+    group = tuple(range(4, 4 + 8 * ranks, 8))
+    request = Request("send" if ranks == 2 else "all_reduce", group, GIB)
+    return Times(repeated(9, time.process_time, lambda: parse_strategy("r2cc-allreduce").plan(request, view)))
+
+
 GPT_175B = ("--model", "gpt3-175b", "--tensor-model-parallel-size", "8", "--pipeline-model-parallel-size", "8")
 LLAMA_405B = (
     *("--model", "llama3.1-405b", "--tensor-model-parallel-size", "8", "--pipeline-model-parallel-size", "16"),
@@ -141,6 +159,8 @@ def _cases() -> dict[str, Callable[[], Times]]:
         cases[f"flow/{strategy}/cut"] = partial(flow, strategy, cut=True)
     for n in CHUNKS_PER_STEP:
         cases[f"chunk/{n}"] = partial(chunk, n)
+    for ranks in PLANNED_RANKS:
+        cases[f"plan/{ranks}"] = partial(plans, ranks)
     cases["emit/175b"] = partial(emit, *GPT_175B, "--gpus", "1024")
     cases["iteration/175b"] = partial(iteration, "h100x128", *GPT_175B, "--gpus", "1024")
     cases["iteration/405b"] = partial(iteration, "h100x2048", *LLAMA_405B, "--gpus", "16384")

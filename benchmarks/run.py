@@ -31,6 +31,7 @@ NOTES = """\
 flow:  1 GiB AllReduce on 1,024 GPUs (128 servers, 8 NICs each) as one API call, planning included, cluster loaded
        before; a NIC down from the start, or cut in mid-collective and the next collective on its new plan
 chunk: 1 GiB ring AllReduce on 1,024 ranks, the run alone on one core; acknowledgements, windows and byte counters on
+plan:  by r2cc-allreduce, for one GPU of each server; the cluster was loaded before
 175B, 405B: tensor parallel 8, pipeline 8 and 16; files go to a temporary folder; an iteration by flow, equal ranks
        simulated once, planning included, trace read before. Memory targets: 2 GiB to emit 175B, 8 GiB for 405B
 month: 175B on 1,024 GPUs for 720 h, failures at the rates of the Llama 3 report, by flow; report included
@@ -57,6 +58,8 @@ LINES = {
         f"chunk/{n}": Line(f"chunk, ring, {n} chunk{'s' if n > 1 else ''} a step", "CPU", target, ASTRA_SIM[n])
         for n, target in zip(CHUNKS_PER_STEP, (0.5, 1.8), strict=True)
     },
+    "plan/2": Line("plan of a send, 2,048 servers, NIC down", "CPU", 0.001),
+    "plan/128": Line("plan of an AllReduce of 128 of them", "CPU", 0.005),
     "emit/175b": Line("175B on 1,024 GPUs: traces of all ranks", "wall", 30.0),
     "iteration/175b": Line("175B on 1,024 GPUs: iteration, NIC down", "wall", 2.0),
     "iteration/405b": Line("405B on 16,384 GPUs: iteration, NIC down", "wall", 30.0),

@@ -140,7 +140,9 @@ def _of_matrix(case: MatrixCase) -> dict[str, object]:
 
 def _length(case: MatrixCase) -> str:
     """What rows of a course say behind the workload."""
-    return "" if case.hours is None else f" hours={case.hours:g} checkpoint_min={case.checkpoint_min:g}"
+    from r2cc_simai.runners.courses import Course
+
+    return "" if case.hours is None else f" {Course(case.hours, case.checkpoint_min).label}"
 
 
 def _of_block(case: Case | TrainingCase) -> dict[str, object]:

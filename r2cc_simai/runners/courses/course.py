@@ -33,3 +33,8 @@ class Course:
     def checkpoint_s(self) -> float:
         """Seconds from one checkpoint to the next."""
         return self.checkpoint_min * 60.0
+
+    @property
+    def label(self) -> str:
+        """What rows say of it behind the workload."""
+        return f"hours={self.hours:g} checkpoint_min={self.checkpoint_min:g}"

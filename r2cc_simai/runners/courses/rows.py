@@ -56,7 +56,7 @@ def training_course_rows(
         InputError: options that do not fit together, or a component that the cluster lacks.
     """
     job = training_job(spec, strategy)
-    workload = f"{job.job.name} hours={course.hours:g} checkpoint_min={course.checkpoint_min:g}"
+    workload = f"{job.job.name} {course.label}"
     case = _Case(scenario, job.cluster.name, workload, pattern, seed, parse_strategy(strategy).spec, BACKEND, 0)
     return list(_rows(case, job, incidents, course, cache))
 
@@ -78,7 +78,7 @@ def collective_course_rows(
         InputError: no such cluster, a collective that the strategy does not know, or an unknown component.
     """
     made = collective_job(cluster_name, job, strategy)
-    workload = f"{job.op} hours={course.hours:g} checkpoint_min={course.checkpoint_min:g}"
+    workload = f"{job.op} {course.label}"
     spec = parse_strategy(strategy).spec
     case = _Case(scenario, made.cluster.name, workload, pattern, seed, spec, job.backend.value, job.bytes)
     return list(_rows(case, made, incidents, course, cache))
