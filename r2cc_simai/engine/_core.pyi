@@ -157,6 +157,11 @@ def max_min(
     caps: Doubles,
 ) -> list[float]: ...
 
+class Past:
+    def __init__(self, *, ended: NDArray[np.bool_], nodes: Ints, start_s: Doubles, end_s: Doubles) -> None: ...
+    @property
+    def bytes(self) -> int: ...
+
 class RankClass:
     def __init__(
         self,
@@ -168,13 +173,15 @@ class RankClass:
         peers: Ints,
         peer_ranks: Ints,
         recorded: bool = False,
+        past: Past | None = None,
+        resume_s: float = 0.0,
     ) -> None: ...
 
 class Roofline:
     def __init__(self, *, flops_per_s: float, bytes_per_s: float, floor_s: float = 0.0) -> None: ...
 
 class GroupClass:
-    def __init__(self, *, name: str, size: int, copies: float) -> None: ...
+    def __init__(self, *, name: str, size: int, copies: float, held: bool = False) -> None: ...
 
 class PlanRequest:
     group: int
@@ -198,6 +205,7 @@ class JobOutcome:
     nodes: int
     collectives: int
     def spans(self) -> Doubles: ...
+    def quiet_points(self) -> tuple[Doubles, Doubles, Doubles]: ...
 
 def run_job(
     cluster: Cluster,
@@ -211,6 +219,7 @@ def run_job(
     planner: Callable[[PlanRequest], tuple[Schedule, Binding, float, int]],
     react: Callable[[Broken, int], Reaction] | None = None,
     roofline: Roofline | None = None,
+    quiet_nics: Sequence[int] | None = None,
     max_time_s: float = 1e6,
     max_steps: int = 2_000_000_000,
 ) -> JobOutcome: ...

@@ -6,18 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from r2cc_simai.cluster.model import Cluster
-from r2cc_simai.detection.clock import Clock
 from r2cc_simai.engine import _core
-from r2cc_simai.engine.cluster import core_cluster
-from r2cc_simai.engine.run import NicBytes, nic_bytes, nic_events
+from r2cc_simai.engine.run import NicBytes, nic_bytes
 from r2cc_simai.errors import InputError, PartitionedError
 from r2cc_simai.failures.timeline import Timeline
 from r2cc_simai.strategies.base import Strategy
-from r2cc_simai.training.classes import Classes, each_for_itself, equal_ranks
-from r2cc_simai.training.fold import no_fold, port_fold
-from r2cc_simai.training.plan_loads import plan_loads
-from r2cc_simai.training.plans import Planner
-from r2cc_simai.training.ranks import NONE, Ranks
+from r2cc_simai.training.classes import Classes
+from r2cc_simai.training.execute import Execution
+from r2cc_simai.training.ranks import Ranks
+from r2cc_simai.training.resumption import Resumption, resumption_of
+from r2cc_simai.training.situation import situation_of
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +28,8 @@ class Iteration:
     node ended; until then it computed, or moved bytes with nothing to compute (`exposed_s`), or waited for others.
     `communication_s` is the time in which bytes of its own moved, hidden or not. `by_role_s` (classes, roles) sums the
     times of its transfers, over group roles and then peer roles. `spans` (n, 4) holds class, node, start and end of
-    what the recorded classes did.
+    what the recorded classes did. `log`, `event_time_s`, `transfers` and `steps` are of what was simulated now; where
+    that was the end of an iteration whose start was known, of the end.
     """
 
     elapsed_s: float
@@ -76,43 +75,20 @@ def run_iteration(
 ) -> Iteration:
     """Runs one iteration. What failed at time 0 is known from its start; `record` are rows whose spans are kept.
 
-    With `fold` equal ranks are simulated once.
+    With `fold` equal ranks are simulated once, and, where no spans are kept, what cells do for themselves is not
+    simulated again.
 
     Raises:
         PartitionedError: failures leave ranks without a path, or ranks wait for ever (the message says for whom).
         InputError: the trace does not fit the cluster, or nodes of a group do not match.
     """
     _check(cluster, ranks, timeline)
-    events = timeline.events if strategy.sees_failures else ()
-    recovers = type(strategy).recover is not Strategy.recover
-    clock = Clock(cluster, events, strategy.recover if recovers else None, strategy.failover_s)
-    delay_s = clock.delay_s(0.0)
-    slowed = cluster if delay_s in (None, cluster.resume_delay_s) else cluster.resuming_after(delay_s or 0.0)
-    known_s = clock.known_s if strategy.survives else []  # communicators that stay what they are until they break
-    views = [clock.view(0.0), *(clock.view(t) for t in known_s)]
-    planner = Planner(strategy, views)
-    if fold:
-        classes = equal_ranks(ranks, cluster, events, plan_loads(ranks, planner, bool(cluster.leaves)))
-    else:
-        classes = each_for_itself(ranks, cluster)
-    planner.groups = _groups(ranks, classes)
-    try:
-        out = _core.run_job(
-            core_cluster(slowed),
-            ranks=_rank_classes(ranks, classes, record),
-            groups=_group_classes(ranks, classes),
-            **port_fold(classes) if fold else no_fold(),
-            known_s=known_s,
-            events=nic_events(clock.ahead(0.0)),
-            planner=planner.plan,
-            react=planner.react if type(strategy).react is not Strategy.react else None,
-            roofline=_roofline(ranks),
-        )
-    except ValueError as error:
-        raise InputError(f"trace: {error}") from None
+    execution = Execution.of(situation_of(cluster, strategy, timeline), ranks, fold=fold)
+    resumption = resumption_of(execution) if fold and not record else None
+    out = execution.run(record=record, start=resumption.start if resumption else None)
     if out.network.status in (_core.Status.PARTITIONED, _core.Status.UNFINISHED):
         raise PartitionedError(f"{out.network.reason} ({out.network.elapsed_s:.6g} s into the iteration)")
-    return _iteration(out, ranks, classes, planner)
+    return _iteration(out, execution, resumption)
 
 
 def _check(cluster: Cluster, ranks: Ranks, timeline: Timeline) -> None:
@@ -127,69 +103,41 @@ def _check(cluster: Cluster, ranks: Ranks, timeline: Timeline) -> None:
         )
 
 
-def _roofline(ranks: Ranks) -> _core.Roofline | None:
-    """Matrix products' share of the peak and the memory's: what a node is made of is not known."""
-    gpu = ranks.gpu
-    if gpu is None:
-        return None
-    rates = gpu.peak_flops * gpu.efficiency.gemm, gpu.memory_rate * gpu.efficiency.memory
-    return _core.Roofline(flops_per_s=rates[0], bytes_per_s=rates[1], floor_s=gpu.kernel_floor)
-
-
 def _servers_for(cluster: Cluster, n_ranks: int) -> int:
     return -(-n_ranks // len(cluster.servers[0].ranks))
 
 
-def _groups(ranks: Ranks, classes: Classes) -> list[tuple[int, ...]]:
-    return [tuple(int(r) for r in np.sort(ranks.rank[ranks.members[g]])) for g in classes.first_group]
-
-
-def _rank_classes(ranks: Ranks, classes: Classes, record: tuple[int, ...]) -> list[_core.RankClass]:
-    recorded = {int(classes.of_rank[row]) for row in record}
-    out = []
-    for number, row in enumerate(classes.first_rank):
-        groups, peers = ranks.groups[row], ranks.peers[row]
-        out.append(
-            _core.RankClass(
-                trace=ranks.traces[ranks.trace_of[row]],
-                rank=int(ranks.rank[row]),
-                count=float(classes.rank_count[number]),
-                groups=np.where(groups == NONE, NONE, classes.of_group[groups]),
-                peers=np.where(peers == NONE, NONE, classes.of_rank[peers]),
-                peer_ranks=np.where(peers == NONE, NONE, ranks.rank[peers]),
-                recorded=number in recorded,
-            )
-        )
-    return out
-
-
-def _group_classes(ranks: Ranks, classes: Classes) -> list[_core.GroupClass]:
-    return [
-        _core.GroupClass(name=ranks.names[g], size=len(ranks.members[g]), copies=float(count))
-        for g, count in zip(classes.first_group, classes.group_count, strict=True)
-    ]
-
-
-def _iteration(out: _core.JobOutcome, ranks: Ranks, classes: Classes, planner: Planner) -> Iteration:
-    times = out.classes
+def _iteration(out: _core.JobOutcome, execution: Execution, resumption: Resumption | None) -> Iteration:
+    ranks, planner = execution.ranks, execution.planner
     roles = ranks.groups.shape[1] + ranks.peers.shape[1]
+    columns = [[t.end_s, t.compute_s, t.exposed_s, t.waiting_s, t.communication_s, *t.by_role_s] for t in out.classes]
+    times = np.array(columns).reshape(len(out.classes), 5 + roles)
+    moved = nic_bytes(out.network)
+    notes = dict.fromkeys(planner.notes)
+    if resumption is not None:
+        ended = np.maximum(times[:, 0], resumption.classes[:, 0])
+        times = times + resumption.classes
+        times[:, 0] = ended
+        tx, rx, tx_payload, rx_payload = resumption.nics.T
+        moved = NicBytes(moved.rx + rx, moved.tx + tx, moved.rx_payload + rx_payload, moved.tx_payload + tx_payload)
+        notes = dict.fromkeys((*resumption.notes, *notes))
     return Iteration(
         elapsed_s=out.network.elapsed_s,
         aborted=out.network.reason if out.network.status is _core.Status.ABORTED else None,
         broken_nic=planner.aborted_by,
         ranks=ranks,
-        classes=classes,
-        end_s=np.array([t.end_s for t in times]),
-        compute_s=np.array([t.compute_s for t in times]),
-        exposed_s=np.array([t.exposed_s for t in times]),
-        waiting_s=np.array([t.waiting_s for t in times]),
-        communication_s=np.array([t.communication_s for t in times]),
-        by_role_s=np.array([t.by_role_s for t in times]).reshape(len(times), roles),
-        bytes=nic_bytes(out.network),
+        classes=execution.classes,
+        end_s=times[:, 0],
+        compute_s=times[:, 1],
+        exposed_s=times[:, 2],
+        waiting_s=times[:, 3],
+        communication_s=times[:, 4],
+        by_role_s=times[:, 5:],
+        bytes=moved,
         spans=out.spans(),
         log=tuple(out.network.log),
         event_time_s=np.array(out.network.event_time_s),
-        notes=tuple(planner.notes),
+        notes=tuple(notes),
         nodes=out.nodes,
         transfers=out.collectives,
         steps=out.network.steps,

@@ -1,6 +1,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -36,8 +37,13 @@ void check_roles(const Job& job) {
 JobOutcome run_job(const Cluster& cluster, const std::vector<RankClass>& ranks, const std::vector<GroupClass>& groups,
                    const Ints& fold_representative, const Doubles& fold_count, const std::vector<double>& known_s,
                    const std::vector<NicEvent>& events, const nb::callable& planner, const nb::object& react,
-                   const std::optional<Roofline>& roofline, double max_time_s, std::int64_t max_steps) {
+                   const std::optional<Roofline>& roofline, const std::optional<std::vector<int>>& quiet_nics,
+                   double max_time_s, std::int64_t max_steps) {
     Job job{ranks, groups, {ints(fold_representative), doubles(fold_count)}, known_s, roofline.value_or(Roofline{})};
+    job.quiet_points = quiet_nics.has_value();
+    job.quiet_nics = quiet_nics.value_or(std::vector<int>{});
+    for (int nic : job.quiet_nics)
+        if (nic < 0 || nic >= static_cast<int>(cluster.nics.size())) throw std::invalid_argument("no such NIC");
     check_roles(job);
     same_length(fold_representative.size(), {fold_count.size()}, "fold");
     std::vector<nb::object> kept;
@@ -51,6 +57,31 @@ JobOutcome run_job(const Cluster& cluster, const std::vector<RankClass>& ranks, 
     if (!react.is_none())
         answer_break = [&](const Broken& broken, int tag) { return nb::cast<Reaction>(react(broken, tag)); };
     return Executor(cluster, job, events, ask, answer_break, {max_time_s, max_steps}).run();
+}
+
+nb::object table(std::vector<double> values, std::vector<std::size_t> shape) {
+    auto* kept = new std::vector<double>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, double>(kept->data(), shape.size(), shape.data(), owner));
+}
+
+// Three tables of the quiet points: their times; of each class its ends, parts and roles; of each NIC its four counts.
+nb::tuple quiet_points(const JobOutcome& out) {
+    const std::size_t n = out.quiet_points.size();
+    const std::size_t roles = out.classes.empty() ? 0 : out.classes.front().by_role_s.size();
+    const std::size_t nics = n == 0 ? 0 : out.quiet_points.front().nics.size();
+    std::vector<double> times, classes, counts;
+    for (const QuietPoint& point : out.quiet_points) {
+        times.push_back(point.time_s);
+        for (const ClassTimes& t : point.classes) {
+            classes.insert(classes.end(), {t.end_s, t.compute_s, t.exposed_s, t.waiting_s, t.communication_s});
+            classes.insert(classes.end(), t.by_role_s.begin(), t.by_role_s.end());
+        }
+        for (const NicCount& nic : point.nics)
+            counts.insert(counts.end(), {nic.out_wire, nic.in_wire, nic.out_payload, nic.in_payload});
+    }
+    return nb::make_tuple(table(std::move(times), {n}), table(std::move(classes), {n, out.classes.size(), 5 + roles}),
+                          table(std::move(counts), {n, nics, 4}));
 }
 
 nb::object span_table(const JobOutcome& out) {
@@ -77,22 +108,37 @@ void register_training(nb::module_& m) {
                 new (self) Roofline{flops_per_s, bytes_per_s, floor_s};
             },
             nb::kw_only(), "flops_per_s"_a, "bytes_per_s"_a, "floor_s"_a = 0.0);
+    nb::class_<Past>(m, "Past")
+        .def(
+            "__init__",
+            [](Past* self, const Column<bool>& ended, const Ints& nodes, const Doubles& start_s, const Doubles& end_s) {
+                same_length(nodes.size(), {start_s.size(), end_s.size()}, "Past");
+                for (std::size_t k = 0; k < nodes.size(); ++k)
+                    if (nodes(k) < 0 || nodes(k) >= static_cast<std::int64_t>(ended.size()))
+                        throw std::invalid_argument("Past: no such node");
+                new (self)
+                    Past{{ended.data(), ended.data() + ended.size()}, ints(nodes), doubles(start_s), doubles(end_s)};
+            },
+            nb::kw_only(), "ended"_a, "nodes"_a, "start_s"_a, "end_s"_a)
+        .def_prop_ro("bytes", [](const Past& self) { return self.ended.size() + 20 * self.nodes.size(); });
     nb::class_<RankClass>(m, "RankClass")
         .def(
             "__init__",
             [](RankClass* self, const Trace& trace, int rank, double count, const Ints& groups, const Ints& peers,
-               const Ints& peer_ranks, bool recorded) {
-                new (self) RankClass{&trace, rank, count, ints(groups), ints(peers), ints(peer_ranks), recorded};
+               const Ints& peer_ranks, bool recorded, std::shared_ptr<Past> past, double resume_s) {
+                if (past && !(resume_s >= 0)) throw std::invalid_argument("RankClass: resume_s must not be negative");
+                new (self) RankClass{&trace,           rank,     count,           ints(groups), ints(peers),
+                                     ints(peer_ranks), recorded, std::move(past), resume_s};
             },
             nb::kw_only(), "trace"_a, "rank"_a, "count"_a, "groups"_a, "peers"_a, "peer_ranks"_a, "recorded"_a = false,
-            nb::keep_alive<1, 2>());
+            "past"_a = nb::none(), "resume_s"_a = 0.0, nb::keep_alive<1, 2>());
     nb::class_<GroupClass>(m, "GroupClass")
         .def(
             "__init__",
-            [](GroupClass* self, std::string name, int size, double copies) {
-                new (self) GroupClass{std::move(name), size, copies};
+            [](GroupClass* self, std::string name, int size, double copies, bool held) {
+                new (self) GroupClass{std::move(name), size, copies, held};
             },
-            nb::kw_only(), "name"_a, "size"_a, "copies"_a);
+            nb::kw_only(), "name"_a, "size"_a, "copies"_a, "held"_a = false);
     nb::class_<PlanRequest>(m, "PlanRequest")
         .def_ro("group", &PlanRequest::group)
         .def_ro("src", &PlanRequest::src)
@@ -111,11 +157,12 @@ void register_training(nb::module_& m) {
         .def_ro("network", &JobOutcome::network)
         .def_ro("classes", &JobOutcome::classes)
         .def("spans", &span_table)
+        .def("quiet_points", &quiet_points)
         .def_ro("nodes", &JobOutcome::nodes)
         .def_ro("collectives", &JobOutcome::collectives);
     m.def("run_job", &run_job, "cluster"_a, nb::kw_only(), "ranks"_a, "groups"_a, "fold_representative"_a,
           "fold_count"_a, "known_s"_a, "events"_a, "planner"_a, "react"_a = nb::none(), "roofline"_a = nb::none(),
-          "max_time_s"_a = 1e6, "max_steps"_a = 2'000'000'000);
+          "quiet_nics"_a = nb::none(), "max_time_s"_a = 1e6, "max_steps"_a = 2'000'000'000);
 }
 
 }  // namespace simai

@@ -395,4 +395,9 @@ void Network::count_bytes(Outcome& out) {
     }
 }
 
+NicCount Network::count(int nic) const {
+    const int out = nic_port(nic, 0), in = nic_port(nic, 1);
+    return {wire_[out], wire_[in], payload_[out], payload_[in]};
+}
+
 }  // namespace simai

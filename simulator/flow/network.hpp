@@ -100,6 +100,8 @@ class Network {
     Phase phase(int collective, int pass) const { return flows_[collectives_[collective]->first + pass].phase; }
     // Bytes per NIC so far; of a folded port those of each port of its class.
     void count_bytes(Outcome& out);
+    // The same of one NIC, while nothing moves.
+    NicCount count(int nic) const;
 
   private:
     enum class Kind { kNicEvent, kDetected, kRelease, kDrained, kComplete, kPortDry, kByteTrigger };

@@ -43,6 +43,11 @@ struct LogEntry {
     double value = 0;  // the new fraction, or the number of hops
 };
 
+// Bytes of one NIC, on the wire and without headers.
+struct NicCount {
+    double out_wire = 0, in_wire = 0, out_payload = 0, in_payload = 0;
+};
+
 struct Outcome {
     Status status = Status::kDone;
     std::string reason;

@@ -20,6 +20,7 @@ JobOutcome Executor::run() {
         const double own = queue_.empty() ? kUnlimited : queue_.top().time_s;
         const double net = network_.idle() ? kUnlimited : network_.next_s();
         const double next = std::min(own, net);
+        if (job_.quiet_points) keep_quiet_point(next);
         if (!(next <= limits_.max_time_s) || network_.steps() >= limits_.max_steps) {
             out_.network.status = Status::kUnfinished;
             out_.network.reason = who_waits();
@@ -81,10 +82,14 @@ void Executor::set_up() {
         const RankClass& one = job_.ranks[c];
         RankState& state = ranks_[c];
         state.graph = &graph_of(*one.trace);
-        state.waits_for = state.graph->waits_for;
-        state.left = static_cast<std::int64_t>(one.trace->nodes.size());
+        out_.nodes += static_cast<std::int64_t>(one.trace->nodes.size());
+        if (one.past) {
+            set_up_past(static_cast<int>(c));
+        } else {
+            state.waits_for = state.graph->waits_for;
+            state.left = static_cast<std::int64_t>(one.trace->nodes.size());
+        }
         left_ += state.left;
-        out_.nodes += state.left;
         out_.classes[c].by_role_s.assign(one.groups.size() + one.peers.size(), 0);
         std::vector<char> used(one.groups.size(), 0);
         for (const TraceNode& node : one.trace->nodes)
@@ -93,6 +98,7 @@ void Executor::set_up() {
             if (used[role]) groups_[one.groups[role]].members.emplace_back(static_cast<int>(c), static_cast<int>(role));
     }
     for (std::size_t c = 0; c < ranks_.size(); ++c) {
+        if (job_.ranks[c].past) continue;
         const int nodes = static_cast<int>(ranks_[c].graph->waits_for.size());
         for (int i = 0; i < nodes; ++i)
             if (ranks_[c].graph->waits_for[i] == 0) issue(static_cast<int>(c), i);
@@ -128,6 +134,7 @@ void Executor::run_next(int rank_class, int number) {
 }
 
 void Executor::compute_done(const Done& done) {
+    if (done.node == kResumes) return resume(done.rank_class);
     const int number = job_.ranks[done.rank_class].trace->nodes[done.node].on_cpu ? 1 : 0;
     if (number == 0) settle(done.rank_class);
     ranks_[done.rank_class].streams[number].busy = false;
@@ -140,6 +147,7 @@ void Executor::come_to_collective(int rank_class, int node) {
     const int role = job_.ranks[rank_class].trace->nodes[node].group;
     const int group = job_.ranks[rank_class].groups[role];
     GroupState& state = groups_[group];
+    held_met_ = held_met_ || job_.groups[group].held;
     const int turn = ranks_[rank_class].graph->turn[node];
     Meeting& meeting = state.gathering[turn];
     meeting.ends.push_back({rank_class, node});
@@ -156,7 +164,7 @@ void Executor::come_to_collective(int rank_class, int node) {
 
 void Executor::start_next(int group) {
     GroupState& state = groups_[group];
-    if (state.busy || state.waiting.empty()) return;
+    if (state.busy || state.waiting.empty() || job_.groups[group].held) return;
     state.busy = true;
     Transfer transfer{std::move(state.waiting.front()), group};
     state.waiting.pop_front();
@@ -193,20 +201,22 @@ void Executor::come_to_message(int rank_class, int node) {
 
 void Executor::start_transfer(const PlanRequest& wanted, double copies, Transfer transfer) {
     ++out_.collectives;
+    ++under_way_;
     transfer.meeting.start_s = now_;
     for (const End& end : transfer.meeting.ends) {
         settle(end.rank_class);
         ++ranks_[end.rank_class].moving;
     }
     PlanRequest request = wanted;
-    request.epoch = epoch();
+    request.epoch = epoch(now_);
     Plan* chosen = request.bytes > 0 ? &plan(request, copies) : nullptr;
     if (!chosen || chosen->movement->schedule.passes.empty()) {
         instant_.push_back(std::move(transfer));
         return;
     }
     double delay = cluster_.base_latency_s;
-    if (request.epoch > 0 && !chosen->paid) delay += chosen->answer.one_off_s;
+    const bool pays = request.epoch > 0 && !chosen->paid && chosen->answer.one_off_s > 0;
+    if (pays && !paid_before(transfer.meeting, request)) delay += chosen->answer.one_off_s;
     chosen->paid = true;
     const int id = network_.begin(*chosen->movement, chosen->answer.tag, now_, delay);
     transfers_.resize(id + 1);
@@ -222,12 +232,13 @@ Executor::Plan& Executor::plan(const PlanRequest& request, double copies) {
     return chosen;
 }
 
-int Executor::epoch() const {
-    const auto at = std::upper_bound(job_.known_s.begin(), job_.known_s.end(), now_);
+int Executor::epoch(double time_s) const {
+    const auto at = std::upper_bound(job_.known_s.begin(), job_.known_s.end(), time_s);
     return static_cast<int>(at - job_.known_s.begin());
 }
 
 void Executor::end_transfer(Transfer& transfer) {
+    --under_way_;
     const Meeting meeting = std::move(transfer.meeting);
     const int group = transfer.group;
     for (const End& end : meeting.ends) {

@@ -1,4 +1,6 @@
-// Executes the traces of a job: compute streams, communicators, messages, over one network that may fail.
+// Executes the traces of a job: compute streams, communicators, messages, over one network that may fail. Split over
+// two files: executor.cpp runs traces from their start, executor_past.cpp what there is to going on from an earlier
+// run.
 #pragma once
 
 #include <deque>
@@ -6,6 +8,7 @@
 #include <memory>
 #include <queue>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "flow/network.hpp"
@@ -73,13 +76,26 @@ class Executor {
         double time_s = 0;
         std::uint64_t sequence = 0;
         int rank_class = 0;
-        int node = 0;
+        int node = 0;  // kResumes: the class goes on
         double start_s = 0;
         bool operator>(const Done& o) const { return time_s != o.time_s ? time_s > o.time_s : sequence > o.sequence; }
     };
 
+    struct Resumed {  // where a trace with a past goes on
+        std::vector<std::uint32_t> waits_for;
+        std::int64_t left = 0;
+        std::vector<int> running;  // compute nodes, by their place in the past
+        std::vector<int> ready;    // in the order in which all that they wait for had ended
+    };
+    static constexpr int kResumes = -1;
+
     const Graph& graph_of(const Trace& trace);
     void set_up();
+    void set_up_past(int rank_class);
+    const Resumed& resumed(const RankClass& one);
+    void resume(int rank_class);
+    bool paid_before(const Meeting& meeting, const PlanRequest& request) const;
+    void keep_quiet_point(double next_s);
     void end_instants();
     void issue(int rank_class, int node);
     void run_next(int rank_class, int stream);
@@ -93,7 +109,7 @@ class Executor {
     void settle(int rank_class);
     void record(int rank_class, int node, double start_s);
     Plan& plan(const PlanRequest& request, double copies);
-    int epoch() const;
+    int epoch(double time_s) const;
     std::string who_waits() const;
     std::string describe(const End& end) const;
     const TraceNode& node_of(const End& end) const { return job_.ranks[end.rank_class].trace->nodes[end.node]; }
@@ -110,6 +126,9 @@ class Executor {
     std::uint64_t sequence_ = 0;
     std::int64_t left_ = 0;
     std::map<const Trace*, std::unique_ptr<Graph>> graphs_;
+    std::map<std::tuple<const Trace*, const Past*, double>, Resumed> resumed_;
+    int under_way_ = 0;  // transfers
+    bool held_met_ = false;
     std::vector<RankState> ranks_;
     std::vector<GroupState> groups_;
     std::map<MessageKey, Mailbox> mail_;

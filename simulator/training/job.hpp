@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,17 @@
 
 namespace simai {
 
-// Ranks that do the same at the same time. `rank` is the one that is simulated, the peers are its own.
+// What became of the nodes of a trace in an earlier run. Those that `ended` did so before all times at which it can be
+// resumed; of the `nodes` that ended later, and of others as far as anyone asks, it says when they began and ended.
+struct Past {
+    std::vector<char> ended;
+    std::vector<int> nodes;
+    std::vector<double> start_s, end_s;
+};
+
+// Ranks that do the same at the same time. `rank` is the one that is simulated, the peers are its own. With a past the
+// class goes on at `resume_s`, a time at which none of its transfers was under way: what had ended by then is not run
+// again.
 struct RankClass {
     const Trace* trace = nullptr;
     int rank = 0;
@@ -22,13 +33,16 @@ struct RankClass {
     std::vector<int> peers;       // role -> number of the peer's RankClass
     std::vector<int> peer_ranks;  // role -> rank
     bool recorded = false;        // whether its spans are kept
+    std::shared_ptr<const Past> past;
+    double resume_s = 0;
 };
 
-// Communicators whose members are of the same classes. `size` ranks each, `copies` of them.
+// Communicators whose members are of the same classes. `size` ranks each, `copies` of them. A held one never starts.
 struct GroupClass {
     std::string name;  // of one of them, for messages
     int size = 1;
     double copies = 1;
+    bool held = false;
 };
 
 // How long a compute node takes whose trace does not say: max(num_ops / flops, tensor bytes / rate) + floor.
@@ -52,6 +66,8 @@ struct Job {
     // When the members' knowledge of the cluster changes, ascending: plans are asked for by how many changes are known.
     std::vector<double> known_s;
     Roofline roofline;
+    bool quiet_points = false;         // whether to keep them
+    std::vector<int> quiet_nics = {};  // whose bytes they tell
 };
 
 // What the executor asks a strategy for: a collective of a group class, or (group < 0) a message between two ranks.
@@ -95,10 +111,18 @@ struct ClassTimes {
     std::vector<double> by_role_s;  // of each group role, then of each peer role: time of its transfers, summed
 };
 
+// What had been done by a time at which no transfer was under way, that is neither the start nor the end of anything.
+struct QuietPoint {
+    double time_s = 0;
+    std::vector<ClassTimes> classes;
+    std::vector<NicCount> nics;
+};
+
 struct JobOutcome {
     Outcome network;  // status, reason, log, bytes per NIC; elapsed_s is the end of the last rank
     std::vector<ClassTimes> classes;
     std::vector<Span> spans;
+    std::vector<QuietPoint> quiet_points;
     std::int64_t nodes = 0;
     std::int64_t collectives = 0;
 };

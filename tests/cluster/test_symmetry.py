@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.symmetry import Move, State, Symmetry, alone, kinds_of, turns_of
-from r2cc_simai.runners.courses.rails import rail_moves
+from r2cc_simai.collectives.rail_moves import rail_moves
 
 H100 = load_cluster("h100x4")
 NICS = 8

@@ -1,9 +1,9 @@
 """Which moves of servers and rails change nothing for a job under a strategy.
 
-A move must leave the cluster what it is (`cluster.symmetry`, `courses.rails`) and take the job's ranks to ranks that do
-the same in groups and with peers that move along. What is left is what a strategy makes of the order of servers. In the
-rings of most of them it matters how far two degraded servers are apart: a hop between them is not what two hops between
-them and others are. Of a strategy that is not this package's own nothing is known.
+A move must leave the cluster what it is (`cluster.symmetry`, `collectives.rail_moves`) and take the job's ranks to
+ranks that do the same in groups and with peers that move along. What is left is what a strategy makes of the order of
+servers. In the rings of most of them it matters how far two degraded servers are apart: a hop between them is not what
+two hops between them and others are. Of a strategy that is not this package's own nothing is known.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +17,9 @@ from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.spec import ProbesSpec
 from r2cc_simai.cluster.symmetry import Move, Symmetry, alone, kinds_of, turns_of
 from r2cc_simai.collectives.channels import server_of_rank
+from r2cc_simai.collectives.rail_moves import gpu_move, rail_moves
 from r2cc_simai.engine.run import Backend
 from r2cc_simai.runners.collective import Job
-from r2cc_simai.runners.courses.rails import gpu_move, rail_moves
 from r2cc_simai.strategies.adapcc import AdapCC
 from r2cc_simai.strategies.base import Strategy
 from r2cc_simai.strategies.registry import STRATEGIES

@@ -5,7 +5,7 @@ import pytest
 from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.spec import NicSpec
-from r2cc_simai.runners.courses.rails import gpu_move, rail_moves
+from r2cc_simai.collectives.rail_moves import gpu_move, rail_moves
 
 STILL = tuple(range(8))
 
