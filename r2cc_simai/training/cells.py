@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from r2cc_simai.chakra.schema import NodeType
 from r2cc_simai.cluster.model import Cluster
@@ -72,13 +72,23 @@ class TraceColumns:
             first_collective=dict(zip(roles.tolist(), nodes[first].tolist(), strict=True)),
         )
 
+    def behind(self, role: int, others: list[int]) -> bool:
+        """Whether the first collective of a role waits for those of other roles."""
+        n = len(self.dep_offsets) - 1
+        first = [self.first_collective[other] for other in others]
+        a, b = np.concatenate((self.deps, np.full(len(first), n))), np.concatenate((self.waiting, first))
+        graph = coo_array((np.ones(len(a)), (a, b)), shape=(n + 1, n + 1)).tocsr()
+        reached = breadth_first_order(graph, n, return_predecessors=False)
+        return self.first_collective[role] in set(reached.tolist())
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
     """The cells of a job: `of_rank` (n,) and `place` (n,) number a row's cell and its place there.
 
     `held` (groups,) says which groups lie across cells, `meets` (n, roles) in which roles a rank has collectives with
-    those of other cells. `moves` (kinds,) are those of the rails, the one that moves nothing first.
+    those of other cells. `moves` (kinds,) are those of the rails, the one that moves nothing first. `joined` (kinds,)
+    says whether groups across servers of a cell may have collectives before it meets others.
     """
 
     cells: tuple[Cell, ...]
@@ -88,6 +98,7 @@ class Cells:
     meets: NDArray[np.bool_]
     traces: tuple[TraceColumns, ...]
     moves: tuple[tuple[CellMove, ...], ...]
+    joined: tuple[bool, ...]
 
 
 def cells_of(ranks: Ranks, cluster: Cluster) -> Cells | None:
@@ -130,6 +141,7 @@ def _found(ranks: Ranks, cluster: Cluster) -> Cells | None:
     kinds: dict[object, int] = {}
     cells: list[Cell] = []
     moves: list[tuple[CellMove, ...]] = []
+    joined: list[bool] = []
     for own in rows:
         servers = np.unique(server_of_rank(cluster)[ranks.rank[own]]).tolist()
         nics = np.array([nic for s in servers for nic in cluster.servers[s].nics], dtype=np.int64)
@@ -137,7 +149,33 @@ def _found(ranks: Ranks, cluster: Cluster) -> Cells | None:
         cells.append(Cell(own, nics, kind))
         if kind == len(moves):
             moves.append(tuple(_moves(ranks, cluster, own, place)))
-    return Cells(tuple(cells), of_rank, place, held, meets, traces, tuple(moves))
+            joined.append(_joined(ranks, cluster, own, used, meets, traces))
+    return Cells(tuple(cells), of_rank, place, held, meets, traces, tuple(moves), tuple(joined))
+
+
+def _joined(
+    ranks: Ranks,
+    cluster: Cluster,
+    own: Int,
+    used: NDArray[np.bool_],
+    meets: NDArray[np.bool_],
+    traces: tuple[TraceColumns, ...],
+) -> bool:
+    """Whether a group across servers of a cell may have collectives before all of them wait for those with others."""
+    server = server_of_rank(cluster)[ranks.rank]
+    open_: dict[int, bool] = {}
+    behind: dict[tuple[int, int, tuple[int, ...]], bool] = {}
+    for row in own.tolist():
+        trace, others = int(ranks.trace_of[row]), tuple(np.flatnonzero(meets[row]).tolist())
+        for role in np.flatnonzero(used[row] & ~meets[row]).tolist():
+            group = int(ranks.groups[row, role])
+            if len(set(server[ranks.members[group]].tolist())) < 2:
+                continue
+            key = trace, role, others
+            if key not in behind:
+                behind[key] = bool(others) and traces[trace].behind(role, list(others))
+            open_[group] = open_.get(group, True) and not behind[key]
+    return any(open_.values())
 
 
 def _look(ranks: Ranks, cluster: Cluster, own: Int, place: Int, held: NDArray[np.bool_]) -> tuple[bytes, ...]:

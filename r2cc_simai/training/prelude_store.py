@@ -22,7 +22,8 @@ Int = NDArray[np.int64]
 MOST_BYTES = 256 << 20
 """About how much memory the preludes of a process may take; those that were not asked for longest go first."""
 _ON_ANY_RAIL = (Ideal, HotRepair, NcclFailover, Nccl, Balance)
-"""Strategies to whose plans all rails are alike, whatever has failed."""
+"""Strategies to whose plans all rails are alike, whatever has failed. To those of the others that is so for messages
+and within a server."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,9 @@ class PreludeStore:
         Raises:
             PartitionedError: what is known leaves ranks of a group without a path.
         """
-        moves = cells.moves[cell.kind] if isinstance(situation.strategy, _ON_ANY_RAIL) else cells.moves[cell.kind][:1]
+        moves = cells.moves[cell.kind]
+        if cells.joined[cell.kind] and not isinstance(situation.strategy, _ON_ANY_RAIL):
+            moves = moves[:1]
         key, move = _canonical(cell, situation, moves)
         place = id(ranks), key
         found = self._kept.pop(place, None)
