@@ -7,6 +7,7 @@ across several of them are *held* when a cell runs for itself.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -116,8 +117,13 @@ def cells_of(ranks: Ranks, cluster: Cluster) -> Cells | None:
 _KNOWN: WeakKeyDictionary[Ranks, dict[Cluster, Cells | None]] = WeakKeyDictionary()
 
 
+@lru_cache(maxsize=2)
+def _columns(traces: tuple[Trace, ...]) -> tuple[TraceColumns, ...]:
+    return tuple(TraceColumns.of(trace) for trace in traces)
+
+
 def _found(ranks: Ranks, cluster: Cluster) -> Cells | None:
-    traces = tuple(TraceColumns.of(trace) for trace in ranks.traces)
+    traces = _columns(ranks.traces)
     used = np.zeros(ranks.groups.shape, dtype=bool)
     early = np.zeros(len(ranks.members), dtype=bool)
     for number, trace in enumerate(traces):

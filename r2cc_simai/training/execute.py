@@ -20,9 +20,10 @@ from r2cc_simai.training.situation import Situation
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where classes go on from an earlier run: what each did there, and the second at which it goes on."""
+    """Where classes go on from an earlier run: what each did there, and the second at which it goes on. None: it starts
+    with the iteration."""
 
-    pasts: tuple[_core.Past, ...]
+    pasts: tuple[_core.Past | None, ...]
     resume_s: NDArray[np.float64]
 
 

@@ -6,17 +6,20 @@ gives all members of a group the same, and nobody has to ask.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from r2cc_simai.chakra.schema import NodeType
 from r2cc_simai.collectives.channels import server_of_rank
+from r2cc_simai.engine._core import Trace
 from r2cc_simai.training.mixing import mixed
 from r2cc_simai.training.plans import Planner
 from r2cc_simai.training.ranks import Ranks
 
 Int = NDArray[np.int64]
+Sizes = dict[tuple[int, int], int]  # by role and type
 SMALLEST = 1 << 20
 """Bytes of collectives that are looked at; what smaller ones take of a port does not matter."""
 _SEND = -2
@@ -77,8 +80,7 @@ class _Asked:
         servers = server_of_rank(planner.views[0].cluster)[ranks.rank]
         self._servers = servers
         self._of_group = [{int(s) for s in servers[m]} for m in ranks.members]
-        self._sizes = [_largest(t.type, t.group, t.comm_type, t.bytes, NodeType.COMM_COLL) for t in ranks.traces]
-        self._sends = [_largest(t.type, t.peer, t.comm_type, t.bytes, NodeType.COMM_SEND) for t in ranks.traces]
+        self._sizes, self._sends = _sizes(ranks.traces)
 
     def _counts(self, servers: set[int], epoch: int) -> bool:
         return len(servers) > 1 and (self._everywhere or bool(servers & self._degraded[epoch]))
@@ -111,10 +113,17 @@ class _Asked:
         return crosses & (np.isin(self._servers, hit) | np.isin(there, hit))
 
 
-def _largest(kind: Int, role: Int, comm_type: Int, size: Int, which: NodeType) -> dict[tuple[int, int], int]:
+@lru_cache(maxsize=2)
+def _sizes(traces: tuple[Trace, ...]) -> tuple[list[Sizes], list[Sizes]]:
+    """The largest collectives and messages of each trace."""
+    collectives = [_largest(t.type, t.group, t.comm_type, t.bytes, NodeType.COMM_COLL) for t in traces]
+    return collectives, [_largest(t.type, t.peer, t.comm_type, t.bytes, NodeType.COMM_SEND) for t in traces]
+
+
+def _largest(kind: Int, role: Int, comm_type: Int, size: Int, which: NodeType) -> Sizes:
     """Bytes of the largest node of a kind by role and type; small ones are left out."""
     rows = np.flatnonzero((kind == which) & (size >= SMALLEST))
-    largest: dict[tuple[int, int], int] = {}
+    largest: Sizes = {}
     for one, comm, count in np.unique(np.column_stack((role, comm_type, size))[rows], axis=0).tolist():
         largest[one, comm] = max(count, largest.get((one, comm), 0))
     return largest

@@ -23,7 +23,8 @@ class Prelude:
     `class_of` (places,) is the class of each place, `pasts` what each class did. `met_s` (places, group roles) is when
     a rank came to its first collective of a held group, infinite where it never did. No transfer was under way at
     `quiet_s` (q,); by then each class had the times and roles of `quiet_classes` (q, classes, 5 + roles) behind it, in
-    the order of the columns of `Iteration`, and each NIC the bytes of `quiet_nics` (q, nics, 4).
+    the order of the columns of `Iteration`, and each NIC the bytes of `quiet_nics` (q, nics, 4). At `stopped_s` the run
+    was aborted, or ranks were left without a path; infinite where neither happened.
     """
 
     class_of: Int
@@ -33,6 +34,7 @@ class Prelude:
     quiet_classes: Floats
     quiet_nics: Floats
     notes: tuple[str, ...]
+    stopped_s: float
 
     @property
     def bytes(self) -> int:
@@ -41,8 +43,8 @@ class Prelude:
         return tables + sum(past.bytes for past in self.pasts)
 
 
-def recorded(ranks: Ranks, cells: Cells, cell: Cell, situation: Situation) -> Prelude | None:
-    """Simulates the prelude of a cell; None where the run is aborted, or has no quiet time.
+def recorded(ranks: Ranks, cells: Cells, cell: Cell, situation: Situation) -> Prelude:
+    """Simulates the prelude of a cell.
 
     Raises:
         PartitionedError: what is known leaves ranks of a group without a path.
@@ -54,19 +56,20 @@ def recorded(ranks: Ranks, cells: Cells, cell: Cell, situation: Situation) -> Pr
     out = execution.run(record=tuple(range(len(own))), held=cells.held, quiet_nics=tuple(cell.nics.tolist()))
     times, classes, counts = out.quiet_points()
     # Nothing is left to happen once all wait for the held groups: "unfinished".
-    if out.network.status not in (_core.Status.DONE, _core.Status.UNFINISHED) or not len(times):
-        return None
+    stopped = out.network.status not in (_core.Status.DONE, _core.Status.UNFINISHED)
+    first_s = float(times[0]) if len(times) else 0.0
     class_of = execution.classes.of_rank[np.argsort(own.rank, kind="stable")]
     deeds = _deeds(execution, cells, out.spans())
     met = np.array([one.met_s(own.groups.shape[1]) for one in deeds])
     return Prelude(
         class_of=class_of,
-        pasts=tuple(one.past(float(times[0]), situation.known_s) for one in deeds),
+        pasts=tuple(one.past(first_s, situation.known_s) for one in deeds),
         met_s=np.where(cells.meets[cell.rows], met[class_of], np.inf),
         quiet_s=times,
         quiet_classes=classes,
         quiet_nics=counts,
         notes=tuple(execution.planner.notes),
+        stopped_s=out.network.elapsed_s if stopped else np.inf,
     )
 
 

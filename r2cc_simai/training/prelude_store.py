@@ -52,12 +52,12 @@ class PreludeStore:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._kept: dict[tuple[int, _Key], tuple[Ranks, Prelude | None]] = {}
+        self._kept: dict[tuple[int, _Key], tuple[Ranks, Prelude]] = {}
         self.bytes = 0
         self.made = 0
 
-    def seen(self, ranks: Ranks, cells: Cells, cell: Cell, situation: Situation) -> Seen | None:
-        """The prelude of a cell; None where it has none: the run is aborted in it, or ends without a quiet time.
+    def seen(self, ranks: Ranks, cells: Cells, cell: Cell, situation: Situation) -> Seen:
+        """The prelude of a cell.
 
         Raises:
             PartitionedError: what is known leaves ranks of a group without a path.
@@ -73,15 +73,11 @@ class PreludeStore:
             prelude = recorded(ranks, cells, first, _moved(situation, cell, first, move))
             found = ranks, prelude  # as long as the ranks are kept nothing else has their number
             self.made += 1
-            self.bytes += _size(prelude)
+            self.bytes += prelude.bytes
         self._kept[place] = found  # the last of them
         while self.bytes > self._most_bytes and len(self._kept) > 1:
-            self.bytes -= _size(self._kept.pop(next(iter(self._kept)))[1])
-        return None if found[1] is None else Seen(found[1], move)
-
-
-def _size(prelude: Prelude | None) -> int:
-    return 0 if prelude is None else prelude.bytes
+            self.bytes -= self._kept.pop(next(iter(self._kept)))[1].bytes
+        return Seen(found[1], move)
 
 
 def _canonical(cell: Cell, situation: Situation, moves: tuple[CellMove, ...]) -> tuple[_Key, CellMove]:

@@ -1,7 +1,8 @@
 """Cuts an iteration in two: what cells do for themselves, known from their preludes, and what follows.
 
 The second part begins for each cell at the last time at which none of its transfers was under way before ranks of two
-cells can first have met. So nothing that is simulated in the first part can depend on another cell.
+cells can first have met, or the job was aborted. So nothing that the first part holds can depend on another cell. Cells
+of which no such time is kept start with the iteration.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from r2cc_simai.cluster.model import Cluster
 from r2cc_simai.cluster.spec import ProbesSpec
+from r2cc_simai.engine import _core
 from r2cc_simai.training.cells import Cells, cells_of
 from r2cc_simai.training.execute import Execution, Start
 from r2cc_simai.training.plan_store import is_local
@@ -18,6 +20,8 @@ from r2cc_simai.training.prelude_store import PRELUDES, Seen
 from r2cc_simai.training.ranks import Ranks
 
 Floats = NDArray[np.float64]
+FEW = 64
+"""Classes that are simulated sooner than it is found out what might be known of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +46,18 @@ def resumption_of(execution: Execution) -> Resumption | None:
     """
     ranks, situation = execution.ranks, execution.situation
     cluster = situation.views[0].cluster
-    cells = cells_of(ranks, cluster) if is_local(situation.strategy) and not _drawn(cluster) else None
-    if cells is None or len(execution.classes.first_rank) <= max(len(cell.rows) for cell in cells.cells):
+    count = len(execution.classes.first_rank)
+    if count <= FEW or _drawn(cluster) or not is_local(situation.strategy):
         return None
-    found = [PRELUDES.seen(ranks, cells, cell, situation) for cell in cells.cells]
-    seen = [one for one in found if one is not None]
-    if len(seen) < len(found) or not _alike(execution, cells, seen):
+    cells = cells_of(ranks, cluster)
+    if cells is None or count <= max(len(cell.rows) for cell in cells.cells):
         return None
-    met_s = _first_meeting(ranks, cells, seen)
-    points = [int(np.searchsorted(one.prelude.quiet_s, met_s, side="right")) - 1 for one in seen]
-    return None if min(points) < 0 else _resumption(execution, cells, seen, points)
+    seen = [PRELUDES.seen(ranks, cells, cell, situation) for cell in cells.cells]
+    if not _alike(execution, cells, seen):
+        return None
+    until_s = min(_first_meeting(ranks, cells, seen), *(one.prelude.stopped_s for one in seen))
+    points = [int(np.searchsorted(one.prelude.quiet_s, until_s, side="right")) - 1 for one in seen]
+    return _resumption(execution, cells, seen, points)
 
 
 def _drawn(cluster: Cluster) -> bool:
@@ -83,16 +89,20 @@ def _first_meeting(ranks: Ranks, cells: Cells, seen: list[Seen]) -> float:
 
 
 def _resumption(execution: Execution, cells: Cells, seen: list[Seen], points: list[int]) -> Resumption:
-    pasts, resume_s, behind = [], [], []
-    for row in execution.classes.first_rank.tolist():
+    roles = execution.ranks.groups.shape[1] + execution.ranks.peers.shape[1]
+    rows = execution.classes.first_rank.tolist()
+    pasts: list[_core.Past | None] = []
+    resume_s, behind = np.zeros(len(rows)), np.zeros((len(rows), 5 + roles))
+    for k, row in enumerate(rows):
         number = int(cells.of_rank[row])
         prelude, move, point = seen[number].prelude, seen[number].move, points[number]
         own = int(prelude.class_of[move.places[cells.place[row]]])
-        pasts.append(prelude.pasts[own])
-        resume_s.append(prelude.quiet_s[point])
-        behind.append(prelude.quiet_classes[point, own])
+        pasts.append(prelude.pasts[own] if point >= 0 else None)
+        if point >= 0:
+            resume_s[k], behind[k] = prelude.quiet_s[point], prelude.quiet_classes[point, own]
     nics = np.zeros((len(execution.situation.cluster.nics), 4))
     for cell, one, point in zip(cells.cells, seen, points, strict=True):
-        nics[cell.nics] = one.prelude.quiet_nics[point, one.move.nics]
+        if point >= 0:
+            nics[cell.nics] = one.prelude.quiet_nics[point, one.move.nics]
     notes = dict.fromkeys(note for one in seen for note in one.prelude.notes)
-    return Resumption(Start(tuple(pasts), np.array(resume_s)), np.array(behind), nics, tuple(notes))
+    return Resumption(Start(tuple(pasts), resume_s), behind, nics, tuple(notes))

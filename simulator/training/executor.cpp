@@ -333,6 +333,8 @@ JobOutcome Executor::finish() {
     if (network_.stopped()) {
         out_.network.status = network_.status();
         out_.network.reason = network_.reason();
+        const bool earlier = before_events_ && before_events_->time_s < out_.quiet_points.front().time_s;
+        if (earlier) out_.quiet_points.insert(out_.quiet_points.begin(), std::move(*before_events_));
     }
     network_.count_bytes(out_.network);
     out_.network.elapsed_s = now_;

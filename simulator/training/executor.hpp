@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -96,6 +97,7 @@ class Executor {
     void resume(int rank_class);
     bool paid_before(const Meeting& meeting, const PlanRequest& request) const;
     void keep_quiet_point(double next_s);
+    QuietPoint quiet_point(double time_s);
     void end_instants();
     void issue(int rank_class, int node);
     void run_next(int rank_class, int stream);
@@ -129,6 +131,7 @@ class Executor {
     std::map<std::tuple<const Trace*, const Past*, double>, Resumed> resumed_;
     int under_way_ = 0;  // transfers
     bool held_met_ = false;
+    std::optional<QuietPoint> before_events_;
     std::vector<RankState> ranks_;
     std::vector<GroupState> groups_;
     std::map<MessageKey, Mailbox> mail_;

@@ -88,23 +88,29 @@ bool Executor::paid_before(const Meeting& meeting, const PlanRequest& request) c
     return false;
 }
 
-// Keeps the last quiet point before any rank came to a held communicator, and some of those that follow.
+// Keeps the last quiet point before any rank came to a held communicator, and some of those that follow; for a run that
+// comes to nothing the last one before any NIC changed, too.
 void Executor::keep_quiet_point(double next_s) {
     if (under_way_ > 0 || !(next_s > now_)) return;
     const double time_s = next_s < kUnlimited ? now_ + (next_s - now_) / 2 : now_;
     std::vector<QuietPoint>& kept = out_.quiet_points;
     if (held_met_ && !kept.empty() && time_s < kept.back().time_s * (1 + kApart)) return;
     if (held_met_ || kept.empty()) kept.emplace_back();
+    const bool calm = std::none_of(events_.begin(), events_.end(),
+                                   [&](const NicEvent& e) { return e.time_s > 0 && e.time_s <= time_s; });
+    kept.back() = quiet_point(time_s);
+    if (calm) before_events_ = kept.back();
+}
+
+QuietPoint Executor::quiet_point(double time_s) {
     const double back_s = now_;
     now_ = time_s;
     for (std::size_t c = 0; c < ranks_.size(); ++c)
         if (ranks_[c].left > 0) settle(static_cast<int>(c));
     now_ = back_s;
-    QuietPoint& point = kept.back();
-    point.time_s = time_s;
-    point.classes = out_.classes;
-    point.nics.clear();
+    QuietPoint point{time_s, out_.classes, {}};
     for (int nic : job_.quiet_nics) point.nics.push_back(network_.count(nic));
+    return point;
 }
 
 }  // namespace simai
