@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from r2cc_simai.cli.failures_files import PatternFiles, load_patterns
+
 if TYPE_CHECKING:
     from r2cc_simai.runners.advice import Advice
 
@@ -14,6 +16,7 @@ def advise(
     fail: Annotated[
         list[str] | None, typer.Option("--fail", help="COMPONENT[=FRACTION]@0; what is known to be down. Repeatable.")
     ] = None,
+    pattern_file: PatternFiles = None,
     zero_latency: Annotated[bool, typer.Option("--zero-latency", help="All latencies at zero.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
 ) -> None:
@@ -22,6 +25,7 @@ def advise(
     from r2cc_simai.runners.advice import advice_rows
     from r2cc_simai.runners.advice import advise as make
 
+    load_patterns(pattern_file)
     advice = make(cluster, size, tuple(fail or ()), zero_latency=zero_latency)
     if json_output:
         show.json_rows(advice_rows(advice))

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from r2cc_simai.cli.failures_files import PatternFiles, load_patterns
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,6 +29,7 @@ def export(
         list[str] | None,
         typer.Option("--fail", metavar="FAILURE", help="component[=fraction]@0: what is known to be down. Repeatable."),
     ] = None,
+    pattern_file: PatternFiles = None,
     collective: Annotated[
         str, typer.Option("--collective", help="As for coll; msccl takes all_reduce only.")
     ] = "all_reduce",
@@ -60,6 +63,7 @@ def export(
         raise InputError(f"--output {output}: name a file in a folder that exists")
     total = coll_input.size("--size", size)
     limit = None if piece is None else coll_input.size("--piece", piece)
+    load_patterns(pattern_file)
     where = load_cluster(cluster)
     coll_input.check_root(root, where.n_ranks)
     one = parse_strategy(strategy)

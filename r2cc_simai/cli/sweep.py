@@ -23,6 +23,9 @@ def sweep(
         list[str] | None,
         typer.Option("--executor-option", help="key=value for the executor; repeat it for several."),
     ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run the cases again that failed when the sweep ran before.")
+    ] = False,
     json_output: Annotated[bool, typer.Option("--json", help='Print one JSON object {"rows": [...]}.')] = False,
 ) -> None:
     """Run the scenarios of a file, and write the results table (Parquet, CSV) and a report (Markdown, HTML).
@@ -33,7 +36,7 @@ def sweep(
     from r2cc_simai.cli import show
     from r2cc_simai.runners.sweep import run_sweep
 
-    result = run_sweep(scenario, out, workers, where=executor, options=executor_option or ())
+    result = run_sweep(scenario, out, workers, where=executor, options=executor_option or (), retry_failed=retry_failed)
     for stopped in result.stopped:
         seeds = f"{stopped.ran} of {stopped.of} seeds were enough; {stopped.of - stopped.ran} were left out"
         typer.echo(f"{stopped.scenario}: {seeds}", err=True)

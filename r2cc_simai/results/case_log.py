@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,24 @@ class CaseLog(Mapping[str, list[Row]]):
             os.fsync(file.fileno())
         self._end += len(lines)
         self._size = self._end
+
+
+def forget(path: Path, which: Callable[[list[Row]], bool]) -> int:
+    """Take the cases out of a log whose rows are such, and return how many they were.
+
+    A kill leaves the old log or the new one. Raises InputError for a whole line that is not a finished case.
+    """
+    fresh, gone = path.with_name(path.name + ".new"), 0
+    with fresh.open("wb") as file:
+        for number, (_, line) in enumerate(_whole_lines(path), start=1):
+            if which(_rows(line, f"{path}:{number}")):
+                gone += 1
+            else:
+                file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    return gone
 
 
 def logged_rows(path: Path) -> list[Row]:

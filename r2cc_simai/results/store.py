@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +21,10 @@ from typing import Any
 
 from r2cc_simai import __version__
 from r2cc_simai.errors import InputError
-from r2cc_simai.results.case_log import ROWS_JSONL, CaseLog, Finished
-from r2cc_simai.results.dataset import Dataset
+from r2cc_simai.results.case_log import ROWS_JSONL, CaseLog, Finished, forget
+from r2cc_simai.results.dataset import DATASET, Dataset
 from r2cc_simai.results.files import RESULTS_CSV, RESULTS_PARQUET, replace_file, write_csv, write_parquet
-from r2cc_simai.results.table import Row
+from r2cc_simai.results.table import Row, failed
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.csv"
@@ -38,8 +39,10 @@ class RunFolder:
     last line, which the next run ignores and overwrites. One sweep at a time writes to a folder.
     """
 
-    def __init__(self, path: Path, scenario: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, scenario: Mapping[str, Any], *, retry_failed: bool = False) -> None:
         """Open or create the folder `path` for `scenario`, a dict that JSON can hold.
+
+        With `retry_failed` cases with a row of metric `error` count as not finished.
 
         Raises InputError when the folder belongs to another scenario or a file in it is damaged.
         """
@@ -47,6 +50,10 @@ class RunFolder:
         path.mkdir(parents=True, exist_ok=True)
         _claim(path, scenario)
         (path / ROWS_JSONL).touch()
+        if retry_failed:
+            # Before the log: what it covers is told by places in the log. It is made anew from that.
+            shutil.rmtree(path / DATASET, ignore_errors=True)
+            forget(path / ROWS_JSONL, failed)
         _sync_folder(path)
         self._log = CaseLog(path / ROWS_JSONL)
         self._dataset = Dataset(path, self._log)

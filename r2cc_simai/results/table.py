@@ -122,6 +122,11 @@ def make_row(
     )
 
 
+def failed(rows: Iterable[Row]) -> bool:
+    """Whether these are the rows of a case that failed."""
+    return any(row.metric == ERROR for row in rows)
+
+
 def error_row(
     *,
     scenario: str,

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from r2cc_simai.results import ERROR, Row, RunFolder
 from r2cc_simai.results.case_log import Finished
 from r2cc_simai.results.report import ReportPaths, build_report
 from r2cc_simai.results.report.links import TIMELINES
+from r2cc_simai.results.table import failed
 from r2cc_simai.runners.case_run import AnyCase, Outcome, Setup, Task, failed_row, run_case
 from r2cc_simai.runners.executors import Executor, Work, executor
 from r2cc_simai.runners.matrix_cases import MatrixCase, task_of
@@ -56,13 +58,15 @@ def run_sweep(
     *,
     where: str = "processes",
     options: Sequence[str] = (),
+    retry_failed: bool = False,
 ) -> SweepResult:
     """Runs a scenario, or what is missing of it in its run folder.
 
     Without `out` the folder is `runs/NAME-HASH`; the hash covers the scenario and everything that a result depends on,
     so that an interrupted sweep resumes and a changed one starts anew. `where` is the executor, with its `options`
     (`key=value`); `workers` is its number of processes on this machine (0: one per core). Results do not depend on
-    either. A case that fails has a row that says why, and the others run.
+    either. A case that fails has a row that says why, and the others run; with `retry_failed` those that failed earlier
+    run again.
 
     Raises:
         InputError: the scenario is wrong, or the folder belongs to another one.
@@ -73,11 +77,14 @@ def run_sweep(
     content = loaded.content.model_dump(mode="json")
     inputs = {"inputs_sha256": inputs_digest(), "files_sha256": named_files(content, loaded.base)}
     manifest = {"name": loaded.name, **inputs, "content": content}
-    folder = RunFolder(out or Path("runs") / f"{loaded.name}-{_short(manifest)}", manifest)
+    place = out or Path("runs") / f"{loaded.name}-{_short(manifest)}"
+    folder = RunFolder(place, manifest, retry_failed=retry_failed)
+    if retry_failed:
+        shutil.rmtree(folder.path / ERRORS, ignore_errors=True)
     run = folder.path.resolve()
     setup = Setup(run / COSTS, loaded.pattern_files, run / TIMELINES)
     with executor(where, options, workers or os.cpu_count() or 1, Work(folder.path, setup), run_case) as chosen:
-        sweep = _Sweep(loaded, folder, chosen)
+        sweep = _Sweep(loaded, folder, chosen, retry_failed=retry_failed)
         sweep.run()
     order = sweep.order()
     folder.finish(order, {"cases": len(order), "stopped": [asdict(one) for one in sweep.rounds.stopped]})
@@ -93,13 +100,14 @@ def run_sweep(
 class _Sweep:
     """The cases of a scenario on their way into the run folder."""
 
-    def __init__(self, loaded: Loaded, folder: RunFolder, chosen: Executor) -> None:
+    def __init__(self, loaded: Loaded, folder: RunFolder, chosen: Executor, *, retry_failed: bool) -> None:
         self._loaded, self._folder, self._executor = loaded, folder, chosen
         self._cases: list[AnyCase] = list(loaded.content.cases())
         self._ran: set[str] = set()
         self.rounds = Rounds(loaded.content, self._cases)
         keys = {case.key for case in self._cases}
         for outcomes in chosen.left_over():
+            outcomes = [one for one in outcomes if not (retry_failed and failed(one.rows))]
             first = {one.key: one for one in reversed(outcomes)}  # of a case that ran twice
             self._store([one for key, one in first.items() if key in keys and key not in folder.done()])
         self.tally = Tally(len(keys), sum(key in keys for key in folder.done()))

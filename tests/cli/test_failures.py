@@ -123,6 +123,26 @@ def test_a_pattern_file_of_ones_own(cli, mine, command):
     assert "mine:at=0" in ended.out
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["advise", "--size", "1M"], "failures: down-for-good"),
+        (["export", "--format", "chakra", "--size", "1M", "--output", "plan"], "plan.0.et"),
+    ],
+    ids=["advise", "export"],
+)
+def test_a_known_state_of_a_pattern_file(cli, tmp_path, monkeypatch, command, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yml").write_text(
+        "pattern: down-for-good\ndescription: a NIC stays down\nchanges:\n  - {component: server0.nic3, from_s: 0}\n"
+    )
+    asked = [*command, "--cluster", "h100", "--fail", "down-for-good"]
+    assert cli(*asked).code == 2
+    ended = cli(*asked, "--pattern-file", "own.yml")
+    assert (ended.code, ended.err.splitlines()[:1]) == (0, [])
+    assert said in ended.out
+
+
 def test_the_lines_of_a_patterns_failure_are_those_of_its_components(cli):
     """`--fail nic:nic=3` is `--fail server0.nic3@0`: equal rows but for the name of the pattern."""
     rows = []

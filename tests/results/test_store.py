@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.parquet import read_table
 
 from r2cc_simai.errors import InputError
 from r2cc_simai.results import RunFolder, read_rows
@@ -66,6 +67,26 @@ def test_the_csv_is_the_same_byte_for_byte_in_whatever_order_cases_finish(tmp_pa
 def test_wall_times_stand_in_a_file_of_their_own(tmp_path, rows_of):
     run(tmp_path, rows_of, CASES, wall_s=0.25)
     assert (tmp_path / "timings.csv").read_text() == "case,wall_s\n" + "".join(f"{c},0.250000\n" for c in CASES)
+
+
+@settings(max_examples=20, deadline=None)
+@given(hurt=st.sets(st.sampled_from(CASES)))
+def test_failed_cases_are_open_again_if_asked_for(rows_of, row, hurt):
+    """Their rows are in no file; the others are, in the order in which they finished."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        folder = RunFolder(path, SCENARIO)
+        for case in CASES:
+            folder.append(case, [row(scenario=case, metric="error")] if case in hurt else rows_of(case), 0.5)
+        folder.flush()
+        well = [case for case in CASES if case not in hurt]
+        assert list(RunFolder(path, SCENARIO).done()) == CASES
+        again = RunFolder(path, SCENARIO, retry_failed=True)
+        assert dict(again.done()) == {case: rows_of(case) for case in well}
+        told = read_table(path / "dataset", columns=["scenario"])["scenario"].to_pylist()
+        assert told == [case for case in well for _ in rows_of(case)]
+        assert run(path, rows_of, CASES) == [case for case in CASES if case in hurt]
+        assert read_table(path / "dataset").num_rows == len(read_rows(path)) == 2 * len(CASES)
 
 
 def test_resuming_gives_back_the_rows_exactly(tmp_path, rows_of):

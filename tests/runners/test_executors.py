@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pyarrow.parquet import read_table
 
 from r2cc_simai.cli.main import run
 from r2cc_simai.errors import InputError, MissingComponentError, PartitionedError
@@ -63,6 +65,13 @@ def once(site, file: str):
     """Kills the first process that runs the case."""
     if not Path(file).exists():
         Path(file).touch()
+        kill_worker()
+    yield Incident("server0.mlx5_2", 0.0)
+
+@pattern
+def without(site, name: str):
+    """Kills every process that runs the case as long as there is no such file beside this one."""
+    if not Path(__file__).with_name(name).exists():
         kill_worker()
     yield Incident("server0.mlx5_2", 0.0)
 '''
@@ -182,6 +191,30 @@ def test_a_slurm_job_that_dies_costs_the_case_that_killed_it_alone(tmp_path: Pat
     assert [failure.key.split()[0] for failure in result.failures] == ["1:deadly"]
     assert result.failures[0].reason.startswith("its process died 2 times: job ")
     assert {row.scenario for row in result.rows if row.metric == "time"} == {"before", "after"}
+
+
+@pytest.mark.parametrize(
+    ("where", "options"),
+    [("processes", []), ("slurm", ["cluster=local", "wait_min=2"])],
+    ids=["processes", "slurm"],
+)
+def test_failed_cases_run_again_if_asked_for(tmp_path: Path, deadly: Path, where: str, options: list[str]) -> None:
+    """`retry_failed`: once the cause is gone the table is that of a sweep that nothing ever hurt."""
+    cure = deadly.with_name(f"cure-{where}")  # a file that the scenario names would make it another one
+    block = {"clusters": ["r7525"], "sizes": ["1MiB"], "strategies": ["balance"]}
+    blocks = [{"scenario": "hurt", "failures": [f"without:name={cure.name}"]} | block, {"scenario": "well"} | block]
+    scenario = scenario_file(tmp_path, {"title": "t", "pattern_files": [str(deadly)], "blocks": blocks})
+    run = partial(run_sweep, scenario, where=where, options=options, workers=2)
+    first = run(tmp_path / "run")
+    assert [failure.key.split()[0] for failure in first.failures] == ["0:hurt"]
+    cure.touch()
+    assert len(run(tmp_path / "run").failures) == 1
+    assert run(tmp_path / "run", retry_failed=True).failures == []
+    assert run(tmp_path / "fresh").failures == []
+    assert table(tmp_path / "run") == table(tmp_path / "fresh")
+    written = [read_table(folder / "dataset").to_pylist() for folder in (tmp_path / "run", tmp_path / "fresh")]
+    assert sorted(written[0], key=str) == sorted(written[1], key=str)
+    assert not (tmp_path / "run" / "errors").exists()
 
 
 def load_scenario_unchecked(path: str) -> Any:
