@@ -191,19 +191,11 @@ class PlanRequest:
     bytes: int
     epoch: int
 
-class ClassTimes:
-    end_s: float
-    compute_s: float
-    exposed_s: float
-    waiting_s: float
-    communication_s: float
-    by_role_s: list[float]
-
 class JobOutcome:
     network: Outcome
-    classes: list[ClassTimes]
     nodes: int
     collectives: int
+    def classes(self) -> Doubles: ...
     def spans(self) -> Doubles: ...
     def quiet_points(self) -> tuple[Doubles, Doubles, Doubles]: ...
 

@@ -109,9 +109,7 @@ def _servers_for(cluster: Cluster, n_ranks: int) -> int:
 
 def _iteration(out: _core.JobOutcome, execution: Execution, resumption: Resumption | None) -> Iteration:
     ranks, planner = execution.ranks, execution.planner
-    roles = ranks.groups.shape[1] + ranks.peers.shape[1]
-    columns = [[t.end_s, t.compute_s, t.exposed_s, t.waiting_s, t.communication_s, *t.by_role_s] for t in out.classes]
-    times = np.array(columns).reshape(len(out.classes), 5 + roles)
+    times = out.classes()
     moved = nic_bytes(out.network)
     notes = dict.fromkeys(planner.notes)
     if resumption is not None:

@@ -71,6 +71,9 @@ class MadePlan:
         return _PLAN_BYTES + 16 * (numbers + 3 * sum(len(one.lo) for one in schedule.passes))
 
 
+Messages = dict[tuple[int, int, int], MadePlan]  # by sender, receiver and bytes
+
+
 class PlanStore:
     """Plans of local strategies by all that they depend on, in at most about `most_bytes` of memory.
 
@@ -80,6 +83,7 @@ class PlanStore:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._kept: dict[tuple[Strategy, Cluster, Request, State], MadePlan] = {}
+        self._messages: dict[tuple[Strategy, Cluster], Messages] = {}
         self.bytes = 0
         self.made = 0
 
@@ -97,9 +101,23 @@ class PlanStore:
             self.made += 1
             self.bytes += found.bytes
         self._kept[key] = found  # the last of them
+        if request.op == "send" and not key[3]:
+            self.messages(strategy, view.cluster)[request.group[0], request.group[1], size] = found
         while self.bytes > self._most_bytes and len(self._kept) > 1:
-            self.bytes -= self._kept.pop(next(iter(self._kept))).bytes
+            self._drop(next(iter(self._kept)))
         return found
+
+    def messages(self, strategy: Strategy, cluster: Cluster) -> Messages:
+        """The plans that are kept of messages between servers that have lost nothing; they do not become young again
+        when they are used from here."""
+        return self._messages.setdefault((strategy, cluster), {})
+
+    def _drop(self, key: tuple[Strategy, Cluster, Request, State]) -> None:
+        strategy, cluster, request, state = key
+        gone = self._kept.pop(key)
+        self.bytes -= gone.bytes
+        if request.op == "send" and not state:
+            self.messages(strategy, cluster).pop((request.group[0], request.group[1], gone.size), None)
 
 
 def _state(request: Request, view: View) -> State:

@@ -65,7 +65,20 @@ nb::object table(std::vector<double> values, std::vector<std::size_t> shape) {
     return nb::cast(nb::ndarray<nb::numpy, double>(kept->data(), shape.size(), shape.data(), owner));
 }
 
-// Three tables of the quiet points: their times; of each class its ends, parts and roles; of each NIC its four counts.
+void append(std::vector<double>& row, const ClassTimes& t) {
+    row.insert(row.end(), {t.end_s, t.compute_s, t.exposed_s, t.waiting_s, t.communication_s});
+    row.insert(row.end(), t.by_role_s.begin(), t.by_role_s.end());
+}
+
+// A row of each class: its end, its parts, its roles.
+nb::object class_table(const JobOutcome& out) {
+    std::vector<double> rows;
+    for (const ClassTimes& t : out.classes) append(rows, t);
+    const std::size_t n = out.classes.size();
+    return table(std::move(rows), {n, n == 0 ? 0 : 5 + out.classes.front().by_role_s.size()});
+}
+
+// Three tables of the quiet points: their times; rows of the classes; of each NIC its four counts.
 nb::tuple quiet_points(const JobOutcome& out) {
     const std::size_t n = out.quiet_points.size();
     const std::size_t roles = out.classes.empty() ? 0 : out.classes.front().by_role_s.size();
@@ -73,10 +86,7 @@ nb::tuple quiet_points(const JobOutcome& out) {
     std::vector<double> times, classes, counts;
     for (const QuietPoint& point : out.quiet_points) {
         times.push_back(point.time_s);
-        for (const ClassTimes& t : point.classes) {
-            classes.insert(classes.end(), {t.end_s, t.compute_s, t.exposed_s, t.waiting_s, t.communication_s});
-            classes.insert(classes.end(), t.by_role_s.begin(), t.by_role_s.end());
-        }
+        for (const ClassTimes& t : point.classes) append(classes, t);
         for (const NicCount& nic : point.nics)
             counts.insert(counts.end(), {nic.out_wire, nic.in_wire, nic.out_payload, nic.in_payload});
     }
@@ -146,16 +156,9 @@ void register_training(nb::module_& m) {
         .def_prop_ro("comm_type", [](const PlanRequest& r) { return static_cast<int>(r.comm); })
         .def_ro("bytes", &PlanRequest::bytes)
         .def_ro("epoch", &PlanRequest::epoch);
-    nb::class_<ClassTimes>(m, "ClassTimes")
-        .def_ro("end_s", &ClassTimes::end_s)
-        .def_ro("compute_s", &ClassTimes::compute_s)
-        .def_ro("exposed_s", &ClassTimes::exposed_s)
-        .def_ro("waiting_s", &ClassTimes::waiting_s)
-        .def_ro("communication_s", &ClassTimes::communication_s)
-        .def_ro("by_role_s", &ClassTimes::by_role_s);
     nb::class_<JobOutcome>(m, "JobOutcome")
         .def_ro("network", &JobOutcome::network)
-        .def_ro("classes", &JobOutcome::classes)
+        .def("classes", &class_table)
         .def("spans", &span_table)
         .def("quiet_points", &quiet_points)
         .def_ro("nodes", &JobOutcome::nodes)
