@@ -117,7 +117,7 @@ def cells_of(ranks: Ranks, cluster: Cluster) -> Cells | None:
 _KNOWN: WeakKeyDictionary[Ranks, dict[Cluster, Cells | None]] = WeakKeyDictionary()
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _columns(traces: tuple[Trace, ...]) -> tuple[TraceColumns, ...]:
     return tuple(TraceColumns.of(trace) for trace in traces)
 

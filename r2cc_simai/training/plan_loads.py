@@ -113,7 +113,7 @@ class _Asked:
         return crosses & (np.isin(self._servers, hit) | np.isin(there, hit))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _sizes(traces: tuple[Trace, ...]) -> tuple[list[Sizes], list[Sizes]]:
     """The largest collectives and messages of each trace."""
     collectives = [_largest(t.type, t.group, t.comm_type, t.bytes, NodeType.COMM_COLL) for t in traces]

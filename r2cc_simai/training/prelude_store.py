@@ -1,6 +1,7 @@
 """Preludes that are kept from run to run, one for all cells whose failures the cell's rails carry into each other."""
 
 from dataclasses import dataclass, replace
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,11 +49,14 @@ class _Key:
 
 
 class PreludeStore:
-    """Preludes of jobs, in at most about `most_bytes` of memory. `made` counts those that had to be simulated."""
+    """Preludes of jobs, in at most about `most_bytes` of memory, as long as the job is in memory.
+
+    `made` counts those that had to be simulated, `bytes` is what those that are kept take.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._kept: dict[tuple[int, _Key], tuple[Ranks, Prelude]] = {}
+        self._kept: dict[tuple[int, _Key], tuple[ref[Ranks], Prelude]] = {}
         self.bytes = 0
         self.made = 0
 
@@ -67,17 +71,22 @@ class PreludeStore:
             moves = moves[:1]
         key, move = _canonical(cell, situation, moves)
         place = id(ranks), key
-        found = self._kept.pop(place, None)
-        if found is None:
+        known, prelude = self._kept.pop(place, (None, None))
+        if known is None or prelude is None or known() is not ranks:  # another job may have had the same number
             first = next(one for one in cells.cells if one.kind == cell.kind)
+            self.bytes -= prelude.bytes if prelude is not None else 0
             prelude = recorded(ranks, cells, first, _moved(situation, cell, first, move))
-            found = ranks, prelude  # as long as the ranks are kept nothing else has their number
             self.made += 1
             self.bytes += prelude.bytes
-        self._kept[place] = found  # the last of them
+            self._forget([old for old, (whose, _) in self._kept.items() if whose() is None])
+        self._kept[place] = ref(ranks), prelude  # the last of them
         while self.bytes > self._most_bytes and len(self._kept) > 1:
-            self.bytes -= self._kept.pop(next(iter(self._kept)))[1].bytes
-        return Seen(found[1], move)
+            self._forget([next(iter(self._kept))])
+        return Seen(prelude, move)
+
+    def _forget(self, places: list[tuple[int, _Key]]) -> None:
+        for place in places:
+            self.bytes -= self._kept.pop(place)[1].bytes
 
 
 def _canonical(cell: Cell, situation: Situation, moves: tuple[CellMove, ...]) -> tuple[_Key, CellMove]:

@@ -1,5 +1,6 @@
 """What cells do for themselves is simulated once: an iteration that goes on from there is the one of the whole run."""
 
+import gc
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -250,6 +251,20 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.made > made
     assert again.elapsed_s == first.elapsed_s
     assert len(store._kept) == 1
+
+
+def test_preludes_go_with_their_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that nobody holds any more takes its preludes along as soon as another one has its first."""
+    store = spy_on(monkeypatch)
+    passing = job.__wrapped__("tp8 pp2", EIGHT)
+    run(passing, "balance", "server0.nic0@0", "server2.nic1@0")
+    held = store.bytes
+    del passing
+    gc.collect()
+    run(job("tp2 pp4 cp2"), "hot-repair", "server0.nic0@0", "server2.nic1@0")
+    assert store.made == len(store._kept) + 2
+    assert store.bytes == sum(prelude.bytes for _, prelude in store._kept.values())
+    assert held > 0
 
 
 def test_where_the_phases_of_probes_are_drawn_every_nic_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
