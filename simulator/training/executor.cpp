@@ -61,10 +61,13 @@ const Executor::Graph& Executor::graph_of(const Trace& trace) {
     graph->dependents.resize(trace.deps.size());
     graph->turn.assign(n, 0);
     std::vector<int> turns(trace.groups.size(), 0);
+    graph->meets.assign(trace.groups.size(), 0);
     for (std::size_t i = 0; i < n; ++i) {
         graph->waits_for[i] = trace.dep_offsets[i + 1] - trace.dep_offsets[i];
         for (const std::uint32_t before : trace.deps_of(i)) ++graph->offsets[before + 1];
-        if (trace.nodes[i].type == NodeType::kColl) graph->turn[i] = turns[trace.nodes[i].group]++;
+        if (trace.nodes[i].type != NodeType::kColl) continue;
+        graph->turn[i] = turns[trace.nodes[i].group]++;
+        graph->meets[trace.nodes[i].group] = 1;
     }
     for (std::size_t i = 0; i < n; ++i) graph->offsets[i + 1] += graph->offsets[i];
     std::vector<std::uint32_t> at(graph->offsets.begin(), graph->offsets.end() - 1);
@@ -91,11 +94,10 @@ void Executor::set_up() {
         }
         left_ += state.left;
         out_.classes[c].by_role_s.assign(one.groups.size() + one.peers.size(), 0);
-        std::vector<char> used(one.groups.size(), 0);
-        for (const TraceNode& node : one.trace->nodes)
-            if (node.type == NodeType::kColl) used[node.group] = 1;
-        for (std::size_t role = 0; role < one.groups.size(); ++role)
-            if (used[role]) groups_[one.groups[role]].members.emplace_back(static_cast<int>(c), static_cast<int>(role));
+        const std::vector<char>& meets = state.graph->meets;
+        for (std::size_t role = 0; role < meets.size(); ++role)
+            if (meets[role])
+                groups_[one.groups[role]].members.emplace_back(static_cast<int>(c), static_cast<int>(role));
     }
     for (std::size_t c = 0; c < ranks_.size(); ++c) {
         if (job_.ranks[c].past) continue;

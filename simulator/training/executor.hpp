@@ -32,7 +32,8 @@ class Executor {
     static constexpr int kStreams = 2;  // GPU, CPU
     struct Graph {                      // of a trace, shared by its classes
         std::vector<std::uint32_t> offsets, dependents, waits_for;
-        std::vector<int> turn;  // of a collective: how many came before on its communicator; of others 0
+        std::vector<int> turn;    // of a collective: how many came before on its communicator; of others 0
+        std::vector<char> meets;  // by group role: whether there are collectives
     };
     struct Stream {
         std::priority_queue<int, std::vector<int>, std::greater<>> ready;
