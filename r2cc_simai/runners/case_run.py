@@ -22,6 +22,7 @@ from r2cc_simai.runners.scenario import Case
 from r2cc_simai.runners.training import BACKEND
 from r2cc_simai.runners.training_cases import training_case_rows
 from r2cc_simai.runners.training_scenario import TrainingCase, failures_of
+from r2cc_simai.runners.training_workload import label_of
 from r2cc_simai.strategies.registry import parse_strategy
 
 if TYPE_CHECKING:
@@ -149,9 +150,7 @@ def _of_block(case: Case | TrainingCase) -> dict[str, object]:
     own: dict[str, object] = {"scenario": case.block.scenario, "pattern": case.failure}
     if isinstance(case, Case):
         return own | {"workload": case.block.collective, "backend": case.backend.value, "bytes": case.bytes}
-    options = case.block.megatron or case.block.rlhf or {}
-    workload = str(options.get("model") or options.get("actor_model") or "rlhf")
-    return own | {"workload": workload, "backend": BACKEND, "bytes": 0}
+    return own | {"workload": label_of(case.block), "backend": BACKEND, "bytes": 0}
 
 
 def affinity(task: Task) -> tuple[object, ...]:

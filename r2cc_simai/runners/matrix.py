@@ -1,6 +1,5 @@
 """`matrix:` of a scenario file: clusters x workloads x patterns x strategies x backends x seeds, with filters."""
 
-import json
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -12,7 +11,7 @@ from r2cc_simai.errors import InputError
 from r2cc_simai.results.statistics.stopping import Stop
 from r2cc_simai.runners.collective import Job
 from r2cc_simai.runners.training_scenario import Count, Positive
-from r2cc_simai.runners.training_workload import JobSpec
+from r2cc_simai.runners.training_workload import JobSpec, generators_in, label_of, spec_of
 from r2cc_simai.units import parse_size
 
 MOST_SEEDS = 1_000_000
@@ -64,7 +63,7 @@ class Seeds(Strict):
 
 
 class Workload(Strict):
-    """A collective (`collective` and `size`), or a training job (`megatron` or `rlhf`, `gpu`), as in the other blocks.
+    """A collective (`collective` and `size`), or a job (`megatron`, `rlhf` or `vllm`, `gpu`), as in the other blocks.
 
     `name` is what filters and messages call it; by default the collective with its size, or the model.
     """
@@ -78,6 +77,7 @@ class Workload(Strict):
     root: Annotated[int, Field(ge=0)] = 0
     megatron: dict[str, Any] | None = None
     rlhf: dict[str, Any] | None = None
+    vllm: dict[str, Any] | None = None
     gpu: str | None = None
     mfu_scale: Positive = 1.0
     nic_rate_gbps: Positive | None = None
@@ -85,9 +85,9 @@ class Workload(Strict):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "Workload":
-        kinds = [key for key in ("collective", "megatron", "rlhf") if getattr(self, key) is not None]
+        kinds = [*(["collective"] if self.is_collective else []), *generators_in(self)]
         if len(kinds) != 1:
-            raise ValueError("write one of collective, megatron and rlhf")
+            raise ValueError("write one of collective, megatron, rlhf and vllm")
         needed = "size" if self.is_collective else "gpu"
         if getattr(self, needed) is None:
             raise ValueError(f"{needed} is missing beside {kinds[0]}")
@@ -100,7 +100,7 @@ class Workload(Strict):
 
     @property
     def is_collective(self) -> bool:
-        """Whether it is a collective, and no training job."""
+        """Whether it is a collective, and no job of traces."""
         return self.collective is not None
 
     @property
@@ -110,8 +110,7 @@ class Workload(Strict):
             return self.name
         if self.is_collective:
             return f"{self.collective} {self.size}"
-        options = self.megatron or self.rlhf or {}
-        return str(options.get("model") or options.get("actor_model") or "rlhf")
+        return label_of(self)
 
     @property
     def bytes(self) -> int:
@@ -134,15 +133,7 @@ class Workload(Strict):
 
     def training_job(self, cluster: str) -> JobSpec:
         """The training job on a cluster; it takes all of it."""
-        return JobSpec(
-            generator="rlhf" if self.megatron is None else "megatron",
-            options=json.dumps(self.megatron or self.rlhf or {}),
-            gpu=str(self.gpu),
-            mfu_scale=self.mfu_scale,
-            cluster=cluster,
-            nic_rate_gbps=self.nic_rate_gbps,
-            backups_per_nic=self.backups_per_nic,
-        )
+        return spec_of(self, cluster)
 
 
 class Filter(Strict):

@@ -1,6 +1,5 @@
-"""Training jobs in a scenario file, and the cases that they spell out."""
+"""Training (and serving) jobs in a scenario file, and the cases that they spell out."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from r2cc_simai.config import Strict
 from r2cc_simai.errors import InputError
 from r2cc_simai.failures.parse import parse_failures
 from r2cc_simai.runners.reference import Reference
-from r2cc_simai.runners.training_workload import JobSpec
+from r2cc_simai.runners.training_workload import JobSpec, generators_in, spec_of
 from r2cc_simai.strategies.registry import parse_strategy
 
 Count = Annotated[int, Field(ge=1)]
@@ -50,17 +49,18 @@ class Day(Strict):
 
 
 class TrainingBlock(Strict):
-    """All combinations of clusters, failures and strategies for one training job, under one scenario name.
+    """All combinations of clusters, failures and strategies for one job, under one scenario name.
 
-    `megatron` or `rlhf` holds the options of that generator, named as on the command line, without the number of GPUs:
-    that is the whole cluster. `nic_rate_gbps` and `backups_per_nic` replace the cluster's own. `repair_h`: rows of the
-    extra time until a NIC works again, `failure_induced`. `timelines`: the iteration that a failure hits (else the one
-    after it) as a file for Perfetto in the run folder, for each case.
+    `megatron`, `rlhf` or `vllm` holds the options of that generator, named as on the command line, without the number
+    of GPUs: that is the whole cluster. `nic_rate_gbps` and `backups_per_nic` replace the cluster's own. `repair_h`:
+    rows of the extra time until a NIC works again, `failure_induced`. `timelines`: the iteration that a failure hits
+    (else the one after it) as a file for Perfetto in the run folder, for each case.
     """
 
     scenario: Annotated[str, Field(pattern=r"[A-Za-z0-9][A-Za-z0-9_.\-]*")]
     megatron: dict[str, Any] | None = None
     rlhf: dict[str, Any] | None = None
+    vllm: dict[str, Any] | None = None
     gpu: str
     mfu_scale: Positive = 1.0
     clusters: Annotated[list[str], Field(min_length=1)]
@@ -76,20 +76,12 @@ class TrainingBlock(Strict):
 
     def job_on(self, cluster: str) -> JobSpec:
         """The job on one of the clusters."""
-        return JobSpec(
-            generator="rlhf" if self.megatron is None else "megatron",
-            options=json.dumps(self.megatron or self.rlhf or {}),
-            gpu=self.gpu,
-            mfu_scale=self.mfu_scale,
-            cluster=cluster,
-            nic_rate_gbps=self.nic_rate_gbps,
-            backups_per_nic=self.backups_per_nic,
-        )
+        return spec_of(self, cluster)
 
     @model_validator(mode="after")
     def _consistent(self) -> "TrainingBlock":
-        if (self.megatron is None) == (self.rlhf is None):
-            raise ValueError("write either megatron or rlhf")
+        if len(generators_in(self)) != 1:
+            raise ValueError("write one of megatron, rlhf and vllm")
         if self.day is not None and (self.failures or self.drawn):
             raise ValueError("day draws the failures; drop failures and drawn")
         if self.day is not None and self.timelines:

@@ -1,10 +1,10 @@
-"""The training job that a scenario file describes: its workload, in memory, on its cluster."""
+"""The job that a scenario file describes, training or serving: its workload, in memory, on its cluster."""
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, get_args
 
 from r2cc_simai.chakra.memory import trace_set
 from r2cc_simai.cluster.load import load_cluster
@@ -13,7 +13,7 @@ from r2cc_simai.config import validated
 from r2cc_simai.errors import InputError
 from r2cc_simai.runners.training import job_of
 from r2cc_simai.training.job import TrainingJob
-from r2cc_simai.workloads import megatron, rlhf
+from r2cc_simai.workloads import megatron, rlhf, vllm
 from r2cc_simai.workloads.compute_times import ComputeTimes, compute_times
 from r2cc_simai.workloads.gpus import load_gpu
 from r2cc_simai.workloads.manifest import Manifest
@@ -23,14 +23,18 @@ from r2cc_simai.workloads.models import Model, load_model
 from r2cc_simai.workloads.program import Workload
 from r2cc_simai.workloads.rlhf_options import RlhfOptions
 from r2cc_simai.workloads.rlhf_options import check as check_rlhf
+from r2cc_simai.workloads.vllm_options import VllmOptions
+from r2cc_simai.workloads.vllm_options import resolve as resolve_vllm
 
-Generator = Literal["megatron", "rlhf"]
+Generator = Literal["megatron", "rlhf", "vllm"]
+GENERATORS: tuple[Generator, ...] = get_args(Generator)
+"""What a scenario file may write: `trace` has a command of each name, with the same options."""
 KEPT = 1  # jobs in memory; the cases of one job follow each other
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """What makes a training job, by value. `options` are those of the generator as JSON, without the number of GPUs.
+    """What makes a job, by value. `options` are those of the generator as JSON, without the number of GPUs.
 
     `nic_rate_gbps` and `backups_per_nic` replace what the cluster says of its NICs; None: they do not.
     """
@@ -75,6 +79,54 @@ class JobSpec:
         if "gpus" in options:
             raise InputError("gpus: unknown key; the job takes the whole cluster")
         return options | {"gpus": self.hardware.n_ranks}
+
+
+class Written(Protocol):
+    """A block of a scenario file that describes a job: the options of one generator, named like it, and the rest."""
+
+    @property
+    def megatron(self) -> dict[str, Any] | None: ...
+    @property
+    def rlhf(self) -> dict[str, Any] | None: ...
+    @property
+    def vllm(self) -> dict[str, Any] | None: ...
+    @property
+    def gpu(self) -> str | None: ...
+    @property
+    def mfu_scale(self) -> float: ...
+    @property
+    def nic_rate_gbps(self) -> float | None: ...
+    @property
+    def backups_per_nic(self) -> int | None: ...
+
+
+def generators_in(block: Written) -> list[Generator]:
+    """The generators of which a block has options."""
+    return [name for name in GENERATORS if getattr(block, name) is not None]
+
+
+def options_in(block: Written) -> dict[str, Any]:
+    """The options that a block has of its generator."""
+    return next((getattr(block, name) for name in generators_in(block)), {})
+
+
+def label_of(block: Written) -> str:
+    """What a block's job is called before it is made: its model."""
+    options = options_in(block)
+    return str(options.get("model") or options.get("actor_model") or "rlhf")
+
+
+def spec_of(block: Written, cluster: str) -> JobSpec:
+    """The job of a block on a cluster, of which it takes all."""
+    return JobSpec(
+        generator=generators_in(block)[0],
+        options=json.dumps(options_in(block)),
+        gpu=str(block.gpu),
+        mfu_scale=block.mfu_scale,
+        cluster=cluster,
+        nic_rate_gbps=block.nic_rate_gbps,
+        backups_per_nic=block.backups_per_nic,
+    )
 
 
 def settings_of(spec: JobSpec, manifest: Manifest) -> str:
@@ -184,6 +236,40 @@ def _rlhf_settings(manifest: Manifest) -> dict[str, object]:
     }
 
 
+def _vllm_options(spec: JobSpec) -> tuple[Model, VllmOptions]:
+    given = spec.given()
+    model = load_model(str(given.pop("model", "")))
+    options = validated(VllmOptions, given, "options")
+    resolve_vllm(options, model)
+    return model, options
+
+
+def _vllm(spec: JobSpec, times: ComputeTimes) -> Workload:
+    model, options = _vllm_options(spec)
+    return vllm.generate(model.name, model, options, times)
+
+
+def _vllm_settings(manifest: Manifest) -> dict[str, object]:
+    options = VllmOptions.model_validate(manifest.options)
+    pairs: dict[str, object] = {
+        "model": manifest.model["name"],
+        "tp": options.tensor_parallel_size,
+        "pp": options.pipeline_parallel_size,
+        "dp": options.data_parallel_size,
+        "phase": options.phase or "prefill+decode",
+        "batch": options.batch_size,
+        "input": options.input_len,
+        "output": options.output_len,
+    }
+    flags = {
+        "expert_parallel": "yes" if options.enable_expert_parallel else None,
+        "prefill_gpus": options.prefill_gpus,
+        "batched_tokens": options.max_num_batched_tokens if options.phase != "decode" else None,
+        "steps": options.iterations,
+    }
+    return pairs | {key: value for key, value in flags.items() if value is not None}
+
+
 _GENERATORS: dict[
     Generator,
     tuple[
@@ -194,6 +280,7 @@ _GENERATORS: dict[
 ] = {
     "megatron": (_megatron_options, _megatron, _megatron_settings),
     "rlhf": (_rlhf_options, _rlhf, _rlhf_settings),
+    "vllm": (_vllm_options, _vllm, _vllm_settings),
 }
 
 

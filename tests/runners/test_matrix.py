@@ -99,7 +99,7 @@ def test_a_case_must_fit_one_of_only_and_none_of_exclude(tmp_path: Path) -> None
         ({"workloads": [{"collective": "all_reduce", "size": "8 gibs"}]}, r"workloads.0: size: '8 gibs': not a size"),
         ({"workloads": [{"collective": "all_reduce"}]}, r"workloads.0: size is missing beside collective"),
         ({"workloads": [{"collective": "all_reduce", "size": 8, "gpu": "H100"}]}, r"gpu does not belong beside"),
-        ({"workloads": [{"size": 8}]}, r"workloads.0: write one of collective, megatron and rlhf"),
+        ({"workloads": [{"size": 8}]}, r"workloads.0: write one of collective, megatron, rlhf and vllm"),
         ({"workloads": [GPT | {"gpu": "H101"}]}, r"matrix.0 \(small\): workloads.0: gpu: .*H101"),
         ({"workloads": [GPT, GPT]}, r"workloads: two are called 'gpt'; give each a name"),
         ({"backends": ["flow", "chunk"]}, r"training jobs run by flow alone; exclude: \[\{workload: gpt, backend"),

@@ -6,11 +6,21 @@ from pathlib import Path
 import pytest
 import yaml
 
+from r2cc_simai.chakra.memory import trace_set
+from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.errors import PartitionedError
+from r2cc_simai.failures.parse import parse_failures
 from r2cc_simai.results.table import Row
 from r2cc_simai.runners.sweep import run_sweep
+from r2cc_simai.runners.training import job_of
 from r2cc_simai.runners.training_cases import training_case_rows
 from r2cc_simai.runners.training_scenario import TrainingBlock, training_cases
+from r2cc_simai.strategies.registry import parse_strategy
+from r2cc_simai.training.job import run_training
+from r2cc_simai.workloads import vllm
+from r2cc_simai.workloads.compute_times import compute_times
+from r2cc_simai.workloads.models import load_model
+from r2cc_simai.workloads.vllm_options import VllmOptions
 
 SMALL: dict[str, object] = {
     "scenario": "small",
@@ -108,6 +118,25 @@ def test_rlhf_is_a_training_job_too() -> None:
     (tokens,) = (row for row in rows if row.metric == "tokens_per_s")
     assert tokens.overhead_pct == pytest.approx(100 / 7, abs=0.6)
     assert tokens.workload.startswith("rlhf-llama2-7b tp=8 pp=1 dp=8")
+
+
+def test_serving_is_a_job_too() -> None:
+    """Decode steps of tensor parallelism over two servers: as `sim` has them of the traces that `trace vllm` writes."""
+    model, options = "llama2-7b", {"tensor_parallel_size": 16, "batch_size": 8, "iterations": 2}
+    own = {"megatron": None, "vllm": options | {"model": model}, "gpu": "H100", "clusters": ["h100x2"]}
+    rows = rows_of(**own | {"strategies": ["hot-repair"], "failures": ["none", "server0.nic3@0"]})
+    well, hurt = (row for row in rows if row.metric == "tokens_per_s")
+    assert well.workload == hurt.workload
+    assert well.workload == (
+        "llama2-7b tp=16 pp=1 dp=1 phase=decode batch=8 input=1024 output=128 steps=2 gpu=H100-SXM5-80GB"
+    )
+    asked = VllmOptions.model_validate(options | {"gpus": 16})
+    workload = vllm.generate("x", load_model(model), asked, compute_times("roofline", "H100"))
+    job = job_of(trace_set(workload), load_cluster("h100x2"))
+    result = run_training(job, parse_strategy("hot-repair"), parse_failures(["server0.nic3@0"], job.cluster))
+    assert hurt.simulated == pytest.approx(result.tokens_per_s, rel=1e-12)
+    assert well.simulated is not None
+    assert hurt.simulated < well.simulated
 
 
 def sweep_file(folder: Path) -> str:

@@ -75,8 +75,13 @@ def test_there_are_no_more_draws_than_ways_to_draw() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"megatron": None}, "training.0: write either megatron or rlhf"),
-        ({"rlhf": {}}, "training.0: write either megatron or rlhf"),
+        ({"megatron": None}, "training.0: write one of megatron, rlhf and vllm"),
+        ({"rlhf": {}}, "training.0: write one of megatron, rlhf and vllm"),
+        (
+            {"megatron": None, "vllm": {"model": "llama2-7b", "tensor_parallel_size": 3}},
+            r"training.0 \(small\): vllm: --gpus 16: a multiple of tensor",
+        ),
+        ({"megatron": None, "vllm": {"model": "llama2-7b", "batch": 4}}, "vllm: batch: unknown key"),
         ({"failures": None}, "write failures"),
         ({"day": {"hours": 24}}, "day draws the failures"),
         ({"gpus": 16}, "training.0.gpus: unknown key"),
