@@ -124,6 +124,25 @@ def test_drawn_failures_of_short_jobs_compare_overheads(row: MakeRow) -> None:
     assert "mean overhead over the healthy job, Balance 15.0%" in found.findings[0]
 
 
+def test_findings_of_the_same_failures_name_the_job(month: Callable[..., list[Row]]) -> None:
+    """By what tells it from the others; a job that stands alone is not named."""
+    jobs = ["gpt tp=8 phase=decode steps=2", "gpt tp=8 phase=prefill steps=2"]
+    rows = [row for workload in jobs for row in month(range(3), workload=workload)]
+    heads = [said.split(", 3 draws")[0] for said in section(rows).findings]
+    assert heads == ["month (h100x4, decoding", "month (h100x4, prompts only"]
+    (alone,) = section(month(range(3), workload=jobs[0])).findings
+    assert alone.startswith("month (h100x4, 3 draws")
+
+
+def test_findings_of_collectives_name_their_sizes(row: MakeRow) -> None:
+    rows = [
+        row(scenario="s", seed=s, strategy="balance", metric="time", unit="s", simulated=1.0 + s, bytes=size)
+        for size in (2**20, 2**30)
+        for s in range(3)
+    ]
+    assert ["1 MiB" in said for said in section(rows).findings] == [True, False]
+
+
 def test_many_cases_are_a_table_and_the_first_of_them_in_detail(month: Callable[..., list[Row]]) -> None:
     rows = [r for n in range(8) for r in month([1], {"balance": 5.0}, cluster=f"h100x{n + 2}")]
     found = section(rows)

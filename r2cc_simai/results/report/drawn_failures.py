@@ -27,7 +27,9 @@ def build(rows: Sequence[Row]) -> Section:
     if len(told) > DETAILED:
         blocks.append(Text(f"{len(told) - DETAILED} more cases: `r2cc-simai stats` prints the same of each."))
     shown = told if len(told) <= FEW else []
-    return Section("drawn-failures", "Drawn failures", tuple(blocks), tuple(map(drawn_words.finding, shown)))
+    return Section(
+        "drawn-failures", "Drawn failures", tuple(blocks), tuple(drawn_words.finding(one, shown) for one in shown)
+    )
 
 
 def _details(study: Study, number: int, others: Sequence[Study]) -> list[Block]:

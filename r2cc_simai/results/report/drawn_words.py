@@ -34,9 +34,13 @@ def extent(study: Study) -> str:
     return f"{what}, backend {case.backend}.{left_out}"
 
 
-def finding(study: Study) -> str:
-    """Return a sentence: what failures cost under each strategy, how many times the best one's cost, and why."""
-    head = f"{study.case.scenario} ({study.case.cluster}, {_draws(study)} of `{study.case.pattern}`)"
+def finding(study: Study, others: Sequence[Study]) -> str:
+    """Return a sentence: what failures cost under each strategy, how many times the best one's cost, and why.
+
+    It names the job where the same was drawn for others, too.
+    """
+    where = f"{study.case.cluster}{_apart(study, others)}"
+    head = f"{study.case.scenario} ({where}, {_draws(study)} of `{study.case.pattern}`)"
     means = {s: float(sample.values.mean()) for s, sample in study.compared.items() if s != "ideal"}
     ranking = sorted(means, key=lambda s: (means[s], labels.strategy_order(s)))
     if not ranking:
@@ -44,6 +48,19 @@ def finding(study: Study) -> str:
     what = "GPU-hours lost a month" if study.is_course else "mean overhead over the healthy job"
     listed = "; ".join(_told(study, strategy, means, ranking[0]) for strategy in ranking)
     return f"{head}: {what}, {listed}.{_undecided(study, ranking)}{_dominant(study, ranking[0])}"
+
+
+def _apart(study: Study, others: Sequence[Study]) -> str:
+    """Return what tells the job from those of others with the same failures."""
+    case = study.case
+    alike = [o.case for o in others if _parts(o)[:3] == _parts(study)[:3] and o.hours == study.hours]
+    parts = [units.size(case.bytes)] if len({one.bytes for one in alike}) > 1 and case.bytes else []
+    if len({one.workload for one in alike}) > 1:
+        try:
+            parts.insert(0, training_settings.apart(case.workload, [one.workload for one in alike]))
+        except ValueError:
+            parts.insert(0, case.workload)
+    return "".join(f", {part}" for part in parts if part)
 
 
 def gpu_h(hours: float) -> str:
@@ -108,7 +125,8 @@ def _told(study: Study, strategy: str, means: dict[str, float], best: str) -> st
         return f"{told}{_sureness(study, best)}"
     if means[best] <= 0:
         return told
-    return f"{told} ({float(f'{means[strategy] / means[best]:.3g}'):,g} times as much)"
+    times = float(f"{means[strategy] / means[best]:.3g}")
+    return f"{told} ({'as much' if times == 1 else f'{times:,g} times as much'})"
 
 
 def _value(study: Study, mean: float) -> str:

@@ -1,4 +1,4 @@
-"""The settings of a training job, as the column `workload` has them, in words."""
+"""The settings of a job of traces, as the column `workload` has them, in words."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,6 +31,14 @@ def difference(workload: str, base: str) -> str:
     own, other = parse(workload), parse(base)
     changed = {key: value for key, value in own.items() if other.get(key) != value and key not in _FOLLOW}
     return ", ".join(_SAID.get(key, _plain(key))(value) for key, value in changed.items()) or "as above"
+
+
+def apart(workload: str, others: Sequence[str]) -> str:
+    """Return the settings in which a job differs from any of the others; of those, not what follows from the rest."""
+    own = parse(workload)
+    changed = [key for key, value in own.items() if any(parse(other).get(key) != value for other in others)]
+    told = [key for key in changed if key not in _FOLLOW] or changed
+    return ", ".join(_SAID.get(key, _plain(key))(own[key]) for key in told)
 
 
 def by_strategy(caption: str, rows: Sequence[Row], base: str, ratio: bool = False) -> Table:
@@ -79,6 +87,13 @@ _SAID: dict[str, Callable[[str], str]] = {
     "prompt": lambda v: f"{int(v):,} tokens of prompt",
     "response": lambda v: f"{int(v):,} tokens of response",
     "weights": lambda v: f"new weights by {v.replace('_', ' ')}",
+    "phase": lambda v: {"prefill": "prompts only", "decode": "decoding", "mixed": "chunked prefill"}.get(v, v),
+    "input": lambda v: f"prompts of {int(v):,} tokens",
+    "output": lambda v: f"{int(v):,} tokens in answer",
+    "batched_tokens": lambda v: f"at most {int(v):,} tokens a step",
+    "steps": lambda v: f"{int(v):,} steps",
+    "expert_parallel": lambda _: "whole experts on each rank",
+    "prefill_gpus": lambda v: f"prompts on {int(v):,} of the GPUs",
 }
 
 
