@@ -13,10 +13,15 @@ METHOD = (
 )
 
 
+JOB = 3  # its place among `_parts`
+
+
 def name(study: Study, others: Sequence[Study]) -> str:
     """Return the parts of a case in which the cases differ; scenario and pattern where there is one case."""
     own, all_parts = _parts(study), [_parts(other) for other in others]
-    different = [part for i, part in enumerate(own) if part and len({parts[i] for parts in all_parts}) > 1]
+    short = list(own)
+    short[JOB] = _job_apart(study, others) or own[JOB]
+    different = [short[i] for i, part in enumerate(own) if part and len({parts[i] for parts in all_parts}) > 1]
     return " · ".join(different or own[0:3:2])
 
 
@@ -53,14 +58,19 @@ def finding(study: Study, others: Sequence[Study]) -> str:
 def _apart(study: Study, others: Sequence[Study]) -> str:
     """Return what tells the job from those of others with the same failures."""
     case = study.case
-    alike = [o.case for o in others if _parts(o)[:3] == _parts(study)[:3] and o.hours == study.hours]
-    parts = [units.size(case.bytes)] if len({one.bytes for one in alike}) > 1 and case.bytes else []
-    if len({one.workload for one in alike}) > 1:
-        try:
-            parts.insert(0, training_settings.apart(case.workload, [one.workload for one in alike]))
-        except ValueError:
-            parts.insert(0, case.workload)
-    return "".join(f", {part}" for part in parts if part)
+    alike = [other for other in others if _parts(other)[:3] == _parts(study)[:3] and other.hours == study.hours]
+    job = _job_apart(study, alike) if len({other.case.workload for other in alike}) > 1 else ""
+    size = units.size(case.bytes) if len({other.case.bytes for other in alike}) > 1 and case.bytes else ""
+    return "".join(f", {part}" for part in (job, size) if part)
+
+
+def _job_apart(study: Study, others: Sequence[Study]) -> str:
+    """Return the settings in which the job differs from those of others."""
+    workloads = [other.case.workload for other in others]
+    try:
+        return training_settings.apart(study.case.workload, workloads, without=("hours",))
+    except ValueError:
+        return study.case.workload
 
 
 def gpu_h(hours: float) -> str:

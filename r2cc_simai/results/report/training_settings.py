@@ -33,9 +33,10 @@ def difference(workload: str, base: str) -> str:
     return ", ".join(_SAID.get(key, _plain(key))(value) for key, value in changed.items()) or "as above"
 
 
-def apart(workload: str, others: Sequence[str]) -> str:
-    """Return the settings in which a job differs from any of the others; of those, not what follows from the rest."""
-    own = parse(workload)
+def apart(workload: str, others: Sequence[str], without: Sequence[str] = ()) -> str:
+    """Return the settings in which a job differs from any of the others, but for some keys and what follows from the
+    rest."""
+    own = {key: value for key, value in parse(workload).items() if key not in without and key not in _NEVER_TOLD}
     changed = [key for key, value in own.items() if any(parse(other).get(key) != value for other in others)]
     told = [key for key in changed if key not in _FOLLOW] or changed
     return ", ".join(_SAID.get(key, _plain(key))(own[key]) for key in told)
