@@ -36,6 +36,7 @@ MATRIX: dict[str, Any] = {
                     "nic_rate_gbps": 100,
                     "backups_per_nic": 2,
                 },
+                {"vllm": {"model": "llama2-7b", "tensor_parallel_size": 8, "batch_size": 4}, "gpu": "H100"},
             ],
             "patterns": ["mttf:table=llama3", "none", "server0.nic1=0.5@10..20 flap:component=server1.nic0,period=1h"],
             "strategies": ["balance", "hot-repair"],
@@ -80,7 +81,7 @@ class _ValidError(SimaiError):
 def _no_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing runs: after the file is read the sweep ends; and no file may take longer than `LIMIT_S`."""
 
-    def valid(*_: object) -> None:
+    def valid(*_: object, **__: object) -> None:
         raise _ValidError("valid")
 
     def late(*_: object) -> None:
