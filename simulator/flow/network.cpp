@@ -280,32 +280,32 @@ void Network::touch_port(int port) {
 }
 
 void Network::resolve() {
-    std::vector<int> component, solved;
-    std::vector<int> seeds;
-    seeds.swap(dirty_);
-    for (int id : seeds) is_dirty_[id] = 0;
-    std::sort(seeds.begin(), seeds.end());
-    for (int seed : seeds) {
+    seeds_.clear();
+    seeds_.swap(dirty_);
+    solved_.clear();
+    for (int id : seeds_) is_dirty_[id] = 0;
+    std::sort(seeds_.begin(), seeds_.end());
+    for (int seed : seeds_) {
         if (flows_[seed].phase != Phase::kRunning || is_dirty_[seed]) continue;
-        component.assign(1, seed);
+        component_.assign(1, seed);
         is_dirty_[seed] = 1;
-        for (std::size_t i = 0; i < component.size(); ++i) {
-            for (const Load& load : flows_[component[i]].shape->loads) {
+        for (std::size_t i = 0; i < component_.size(); ++i) {
+            for (const Load& load : flows_[component_[i]].shape->loads) {
                 if (port_seen_[load.port]) continue;
                 port_seen_[load.port] = 1;
                 for (int other : on_port_[load.port]) {
                     if (is_dirty_[other]) continue;
                     is_dirty_[other] = 1;
-                    component.push_back(other);
+                    component_.push_back(other);
                 }
             }
         }
-        std::sort(component.begin(), component.end());
-        solve_component(component);
-        solved.insert(solved.end(), component.begin(), component.end());
+        std::sort(component_.begin(), component_.end());
+        solve_component();
+        solved_.insert(solved_.end(), component_.begin(), component_.end());
         ++steps_;
     }
-    for (int id : solved) {  // only what was touched: a run may have many more flows than move at a time
+    for (int id : solved_) {  // only what was touched: a run may have many more flows than move at a time
         is_dirty_[id] = 0;
         for (const Load& load : flows_[id].shape->loads) port_seen_[load.port] = 0;
     }
@@ -313,61 +313,55 @@ void Network::resolve() {
         if (!triggers_[nic].empty()) watch_triggers(nic);
 }
 
-void Network::solve_component(const std::vector<int>& component) {
-    std::vector<int> ports;
-    for (int id : component) {
+void Network::solve_component() {
+    solved_ports_.clear();
+    for (int id : component_) {
         advance(id);
         for (const Load& load : flows_[id].shape->loads) {
             if (port_seen_[load.port] == 2) continue;
             port_seen_[load.port] = 2;
-            ports.push_back(load.port);
+            solved_ports_.push_back(load.port);
             shape_[load.port].advance(now_, usage_[load.port]);
             capacity_[load.port] = shape_[load.port].capacity();
             usage_[load.port] = 0;
         }
     }
-    const std::vector<double> weight = weights(component);
-    std::vector<SolverFlow> view;
-    view.reserve(component.size());
-    for (std::size_t i = 0; i < component.size(); ++i) {
-        const Flow& flow = flows_[component[i]];
+    view_.clear();
+    for (int id : component_) {
+        const Flow& flow = flows_[id];
         const double cap = flow.pass < 0 ? kUnlimited : flow.shape->pipeline.cap;
-        view.push_back({weight[i], cap, &flow.shape->loads});
+        view_.push_back({flow.weight, cap, &flow.shape->loads});
     }
-    std::vector<double> rates;
-    solver_.solve(view, capacity_, rates);
-    for (std::size_t i = 0; i < component.size(); ++i) {
-        Flow& flow = flows_[component[i]];
-        flow.rate = std::min(rates[i], kInstant);
+    if (sharing_ == Sharing::kByConnection) weigh_by_connection();
+    solver_.solve(view_, capacity_, rates_);
+    for (std::size_t i = 0; i < component_.size(); ++i) {
+        Flow& flow = flows_[component_[i]];
+        flow.rate = std::min(rates_[i], kInstant);
         ++flow.version;
         for (const Load& load : flow.shape->loads) usage_[load.port] += load.bytes_per_byte * flow.rate;
-        if (flow.rate > 0) push(now_ + (flow.work - flow.done) / flow.rate, Kind::kDrained, component[i], flow.version);
+        if (flow.rate > 0)
+            push(now_ + (flow.work - flow.done) / flow.rate, Kind::kDrained, component_[i], flow.version);
     }
-    for (int port : ports) {
+    for (int port : solved_ports_) {
         const double dry = shape_[port].dry_in(usage_[port]);
         ++port_version_[port];
         if (std::isfinite(dry)) push(now_ + dry, Kind::kPortDry, port, port_version_[port]);
     }
 }
 
-// Weights of the flows of a component as the solver sees them.
-std::vector<double> Network::weights(const std::vector<int>& component) {
-    std::vector<double> weight;
-    weight.reserve(component.size());
-    for (int id : component) weight.push_back(flows_[id].weight);
-    if (sharing_ == Sharing::kByWeight) return weight;
+// Scales the weights of each collective in the component so that its mean flow weighs one.
+void Network::weigh_by_connection() {
     own_weight_.resize(collectives_.size());
-    for (int id : component) {
+    for (int id : component_) {
         auto& [sum, count] = own_weight_[flows_[id].collective];
         sum += flows_[id].weight;
         ++count;
     }
-    for (std::size_t i = 0; i < component.size(); ++i) {
-        const auto& [sum, count] = own_weight_[flows_[component[i]].collective];
-        weight[i] *= count / sum;
+    for (std::size_t i = 0; i < component_.size(); ++i) {
+        const auto& [sum, count] = own_weight_[flows_[component_[i]].collective];
+        view_[i].weight *= count / sum;
     }
-    for (int id : component) own_weight_[flows_[id].collective] = {};
-    return weight;
+    for (int id : component_) own_weight_[flows_[id].collective] = {};
 }
 
 // Predicts when the NIC's busier direction reaches the byte count that its next event waits for.

@@ -135,8 +135,8 @@ class Network {
     void leave_dead_nics(Collective& collective);
     int dead_nic(const Hop& hop) const;
     void resolve();
-    void solve_component(const std::vector<int>& flows);
-    std::vector<double> weights(const std::vector<int>& flows);
+    void solve_component();
+    void weigh_by_connection();
     void advance(int flow);
     void touch(int flow);
     void touch_port(int port);
@@ -190,6 +190,10 @@ class Network {
     std::vector<std::uint64_t> trigger_version_;
     std::vector<int> dirty_;
     std::vector<char> is_dirty_, port_seen_;
+    // Buffers of `resolve`: flows that were touched, those of a component, those of all components, and for the solver.
+    std::vector<int> seeds_, component_, solved_, solved_ports_;
+    std::vector<SolverFlow> view_;
+    std::vector<double> rates_;
     std::vector<std::pair<double, int>> own_weight_;  // per collective: sum and number of weights, empty in between
     std::vector<int> load_slot_;                      // per port: where a shape in the making has it, -1 in between
 };
