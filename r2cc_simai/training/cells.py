@@ -22,7 +22,7 @@ from r2cc_simai.collectives.channels import server_of_rank
 from r2cc_simai.collectives.rail_moves import gpu_move, rail_moves
 from r2cc_simai.engine._core import Trace
 from r2cc_simai.training.mixing import numbered
-from r2cc_simai.training.ranks import NONE, Ranks
+from r2cc_simai.training.ranks import NONE, Ranks, as_wholes
 
 Int = NDArray[np.int64]
 LATE = 0.5
@@ -221,7 +221,7 @@ def _moves(ranks: Ranks, cluster: Cluster, own: Int, place: Int) -> Iterator[Cel
         if there is None or (traces[there] != traces).any():
             continue
         moved = np.where(peers == NONE, NONE, there[peers])
-        if (peers[there] == moved).all() and _one_to_one(groups, groups[there]):
+        if (peers[there] == moved).all() and as_wholes(groups, groups[there]):
             nics = [k * len(rail) + to for k in range(len(servers)) for to in rail]
             yield CellMove(there, np.array(nics, dtype=np.int64))
 
@@ -237,15 +237,6 @@ def _places(cluster: Cluster, servers: list[int], gpu: dict[int, int], move: Mov
             if ranks[k] in gpu:
                 to[gpu[ranks[k]]] = gpu[ranks[there]]
     return to
-
-
-def _one_to_one(before: Int, after: Int) -> bool:
-    """Whether each role's groups go to groups of that role as wholes."""
-    for a, b in zip(before.T, after.T, strict=True):
-        pairs = np.unique(np.column_stack((a, b)), axis=0)
-        if not len(pairs) == len(np.unique(a)) == len(np.unique(b)):
-            return False
-    return True
 
 
 def _components(ranks: Ranks, cluster: Cluster, early: NDArray[np.bool_]) -> Int:

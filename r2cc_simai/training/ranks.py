@@ -73,6 +73,16 @@ class Ranks:
         return sum(int(((t.type == NodeType.COMP) & (t.duration_s == 0)).sum()) for t in self.traces)
 
 
+def as_wholes(before: Int, after: Int) -> bool:
+    """Whether groups become groups of the same role as wholes where ranks with the groups `before` (n, roles) become
+    ranks with the groups `after`."""
+    for a, b in zip(before.T, after.T, strict=True):
+        pairs = np.unique(np.column_stack((a, b)), axis=0)
+        if not len(pairs) == len(np.unique(a)) == len(np.unique(b)):
+            return False
+    return True
+
+
 def ranks_of(traces: TraceSet, gpu: Gpu | None = None) -> Ranks:
     """All ranks of a trace, rank k on GPU k."""
     return Ranks(

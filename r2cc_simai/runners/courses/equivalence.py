@@ -24,7 +24,7 @@ from r2cc_simai.strategies.adapcc import AdapCC
 from r2cc_simai.strategies.base import Strategy
 from r2cc_simai.strategies.registry import STRATEGIES
 from r2cc_simai.training.job import TrainingJob
-from r2cc_simai.training.ranks import NONE, Ranks
+from r2cc_simai.training.ranks import NONE, Ranks, as_wholes
 
 Order = Literal["free", "turns", "one turns", "fixed"]
 """How blocks may move: any two of a kind change places; all turn together; they turn while one server at most has lost
@@ -140,12 +140,7 @@ def carries(ranks: Ranks, move: Int) -> bool:
     moved_peers = np.where(ranks.peers == NONE, NONE, row[ranks.peers])
     if (ranks.peers[row] != moved_peers).any():
         return False
-    return all(_one_to_one(ranks.groups[:, role], ranks.groups[row, role]) for role in range(ranks.groups.shape[1]))
-
-
-def _one_to_one(before: Int, after: Int) -> bool:
-    pairs = np.unique(np.column_stack((before, after)), axis=0)
-    return len(pairs) == len(np.unique(before)) == len(np.unique(after))
+    return as_wholes(ranks.groups, ranks.groups[row])
 
 
 def _has_roots(ranks: Ranks) -> bool:
