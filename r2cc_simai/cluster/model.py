@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from r2cc_simai.cluster.leaf_spine import Leaf, leaves_of
-from r2cc_simai.cluster.spec import ClusterSpec, NicSpec, ServerSpec
+from r2cc_simai.cluster.spec import ClusterSpec, NicSpec, ProbesSpec, ServerSpec
 from r2cc_simai.errors import InputError
 from r2cc_simai.units import gbps_to_bytes_per_s
 
@@ -88,6 +88,12 @@ class Cluster:
     def rails_connected(self) -> bool:
         """Whether a NIC reaches the NICs of other rails."""
         return self.spec.fabric.kind != "switch-per-rail"
+
+    @cached_property
+    def draws_detection(self) -> bool:
+        """Whether the time that the detection of a failure takes is drawn, by the number of the NIC."""
+        detection = self.spec.failover.detection
+        return isinstance(detection, ProbesSpec) and detection.phase == "drawn"
 
     @cached_property
     def keeps_rails(self) -> bool:

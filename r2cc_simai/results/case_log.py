@@ -131,22 +131,19 @@ class CaseLog(Mapping[str, list[Row]]):
         self._size = self._end
 
 
-def forget(path: Path, which: Callable[[list[Row]], bool]) -> int:
-    """Take the cases out of a log whose rows are such, and return how many they were.
+def forget(path: Path, which: Callable[[list[Row]], bool]) -> None:
+    """Take the cases out of a log whose rows are such.
 
     A kill leaves the old log or the new one. Raises InputError for a whole line that is not a finished case.
     """
-    fresh, gone = path.with_name(path.name + ".new"), 0
+    fresh = path.with_name(path.name + ".new")
     with fresh.open("wb") as file:
         for number, (_, line) in enumerate(_whole_lines(path), start=1):
-            if which(_rows(line, f"{path}:{number}")):
-                gone += 1
-            else:
+            if not which(_rows(line, f"{path}:{number}")):
                 file.write(line)
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
-    return gone
 
 
 def logged_rows(path: Path) -> list[Row]:

@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from r2cc_simai.chakra.memory import trace_set
 from r2cc_simai.cluster.load import load_cluster
 from r2cc_simai.cluster.model import Cluster
-from r2cc_simai.config import validated
+from r2cc_simai.config import Strict, validated
 from r2cc_simai.errors import InputError
 from r2cc_simai.runners.training import job_of
 from r2cc_simai.training.job import TrainingJob
@@ -29,6 +29,7 @@ from r2cc_simai.workloads.vllm_options import resolve as resolve_vllm
 Generator = Literal["megatron", "rlhf", "vllm"]
 GENERATORS: tuple[Generator, ...] = get_args(Generator)
 """What a scenario file may write: `trace` has a command of each name, with the same options."""
+Options = TypeVar("Options", bound=Strict)
 KEPT = 1  # jobs in memory; the cases of one job follow each other
 
 
@@ -113,7 +114,7 @@ def options_in(block: Written) -> dict[str, Any]:
 def label_of(block: Written) -> str:
     """What a block's job is called before it is made: its model."""
     options = options_in(block)
-    return str(options.get("model") or options.get("actor_model") or "rlhf")
+    return str(options.get("model") or options.get("actor_model") or generators_in(block)[0])
 
 
 def spec_of(block: Written, cluster: str) -> JobSpec:
@@ -163,12 +164,17 @@ def _hardware(name: str, nic_rate_gbps: float | None, backups_per_nic: int | Non
     return cluster if spec is cluster.spec else Cluster(cluster.name, spec)
 
 
-def _megatron_options(spec: JobSpec) -> tuple[Model, MegatronOptions]:
+def _read(spec: JobSpec, kind: type[Options], check: Callable[[Options, Model], object]) -> tuple[Model, Options]:
+    """The model and the options of a job that has one model; `check` raises for what does not fit together."""
     given = spec.given()
     model = load_model(str(given.pop("model", "")))
-    options = validated(MegatronOptions, given, "options")
-    check_megatron(resolve(options, model), model)
+    options = validated(kind, given, "options")
+    check(options, model)
     return model, options
+
+
+def _megatron_options(spec: JobSpec) -> tuple[Model, MegatronOptions]:
+    return _read(spec, MegatronOptions, lambda options, model: check_megatron(resolve(options, model), model))
 
 
 def _megatron(spec: JobSpec, times: ComputeTimes) -> Workload:
@@ -237,11 +243,7 @@ def _rlhf_settings(manifest: Manifest) -> dict[str, object]:
 
 
 def _vllm_options(spec: JobSpec) -> tuple[Model, VllmOptions]:
-    given = spec.given()
-    model = load_model(str(given.pop("model", "")))
-    options = validated(VllmOptions, given, "options")
-    resolve_vllm(options, model)
-    return model, options
+    return _read(spec, VllmOptions, resolve_vllm)
 
 
 def _vllm(spec: JobSpec, times: ComputeTimes) -> Workload:

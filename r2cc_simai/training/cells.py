@@ -144,6 +144,7 @@ def _found(ranks: Ranks, cluster: Cluster) -> Cells | None:
     place = np.empty(len(ranks), dtype=np.int64)
     for own in rows:
         place[own] = np.arange(len(own))
+    hardware = np.array(kinds_of(cluster, [(server.index,) for server in cluster.servers]), dtype=np.int64)
     kinds: dict[object, int] = {}
     cells: list[Cell] = []
     moves: list[tuple[CellMove, ...]] = []
@@ -151,7 +152,7 @@ def _found(ranks: Ranks, cluster: Cluster) -> Cells | None:
     for own in rows:
         servers = np.unique(server_of_rank(cluster)[ranks.rank[own]]).tolist()
         nics = np.array([nic for s in servers for nic in cluster.servers[s].nics], dtype=np.int64)
-        kind = kinds.setdefault(_look(ranks, cluster, own, place, held), len(kinds))
+        kind = kinds.setdefault(_look(ranks, cluster, own, place, held, hardware), len(kinds))
         cells.append(Cell(own, nics, kind))
         if kind == len(moves):
             moves.append(tuple(_moves(ranks, cluster, own, place)))
@@ -184,10 +185,11 @@ def _joined(
     return any(open_.values())
 
 
-def _look(ranks: Ranks, cluster: Cluster, own: Int, place: Int, held: NDArray[np.bool_]) -> tuple[bytes, ...]:
-    """All that a run of a cell depends on, by places."""
+def _look(
+    ranks: Ranks, cluster: Cluster, own: Int, place: Int, held: NDArray[np.bool_], hardware: Int
+) -> tuple[bytes, ...]:
+    """All that a run of a cell depends on, by places; `hardware` (servers,) is the same for equal servers."""
     servers, ordinal = np.unique(server_of_rank(cluster)[ranks.rank[own]], return_inverse=True)
-    hardware = kinds_of(cluster, [(server.index,) for server in cluster.servers])
     first_gpu = np.array([cluster.servers[s].ranks[0] for s in servers])[ordinal]
     kinds = {kind: k for k, kind in enumerate(dict.fromkeys(ranks.kinds))}
     groups = ranks.groups[own].reshape(-1)
@@ -196,7 +198,7 @@ def _look(ranks: Ranks, cluster: Cluster, own: Int, place: Int, held: NDArray[np
         ranks.trace_of[own],
         ordinal,
         ranks.rank[own] - first_gpu,
-        np.array([hardware[s] for s in servers]),
+        hardware[servers],
         _peers(ranks, own, place),
         numbered(groups),
         np.array(of_group),

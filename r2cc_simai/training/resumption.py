@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from r2cc_simai.cluster.model import Cluster
-from r2cc_simai.cluster.spec import ProbesSpec
 from r2cc_simai.engine import _core
 from r2cc_simai.training.cells import Cells, cells_of
 from r2cc_simai.training.execute import Execution, Start
@@ -47,7 +45,7 @@ def resumption_of(execution: Execution) -> Resumption | None:
     ranks, situation = execution.ranks, execution.situation
     cluster = situation.views[0].cluster
     count = len(execution.classes.first_rank)
-    if count <= FEW or _drawn(cluster) or not is_local(situation.strategy):
+    if count <= FEW or cluster.draws_detection or not is_local(situation.strategy):
         return None
     cells = cells_of(ranks, cluster)
     if cells is None or count <= max(len(cell.rows) for cell in cells.cells):
@@ -58,12 +56,6 @@ def resumption_of(execution: Execution) -> Resumption | None:
     until_s = min(_first_meeting(ranks, cells, seen), *(one.prelude.stopped_s for one in seen))
     points = [int(np.searchsorted(one.prelude.quiet_s, until_s, side="right")) - 1 for one in seen]
     return _resumption(execution, cells, seen, points)
-
-
-def _drawn(cluster: Cluster) -> bool:
-    """Whether the time that detection takes hangs on the number of the NIC."""
-    detection = cluster.spec.failover.detection
-    return isinstance(detection, ProbesSpec) and detection.phase == "drawn"
 
 
 def _alike(execution: Execution, cells: Cells, seen: list[Seen]) -> bool:

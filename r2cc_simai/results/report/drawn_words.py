@@ -13,14 +13,14 @@ METHOD = (
 )
 
 
-JOB = 3  # its place among `_parts`
+_JOB = 3  # its place among `_parts`
 
 
 def name(study: Study, others: Sequence[Study]) -> str:
     """Return the parts of a case in which the cases differ; scenario and pattern where there is one case."""
     own, all_parts = _parts(study), [_parts(other) for other in others]
     short = list(own)
-    short[JOB] = _job_apart(study, others) or own[JOB]
+    short[_JOB] = _job_apart(study, others) or own[_JOB]
     different = [short[i] for i, part in enumerate(own) if part and len({parts[i] for parts in all_parts}) > 1]
     return " · ".join(different or own[0:3:2])
 

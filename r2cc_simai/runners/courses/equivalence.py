@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from r2cc_simai.chakra.schema import CommType, NodeType
 from r2cc_simai.cluster.model import Cluster
-from r2cc_simai.cluster.spec import ProbesSpec
 from r2cc_simai.cluster.symmetry import Move, Symmetry, alone, kinds_of, turns_of
 from r2cc_simai.collectives.channels import server_of_rank
 from r2cc_simai.collectives.rail_moves import gpu_move, rail_moves
@@ -190,6 +189,4 @@ def _block_move(cluster: Cluster, blocks: Sequence[tuple[int, ...]], order: Sequ
 
 def _known(cluster: Cluster, strategy: Strategy) -> bool:
     """Whether anything is known of how the strategy treats servers and NICs, and all NICs' failures are found alike."""
-    detection = cluster.spec.failover.detection
-    drawn = isinstance(detection, ProbesSpec) and detection.phase == "drawn"
-    return type(strategy) in STRATEGIES.values() and not drawn
+    return type(strategy) in STRATEGIES.values() and not cluster.draws_detection
