@@ -155,7 +155,7 @@ class Incoming(Stream):
             return
         other = self._other_link(old.nics)
         if other is not None:
-            other.post(Kind.MOVE, self._context.iteration, old.index)
+            other.post(Kind.BROKEN if nic is None else Kind.MOVE, self._context.iteration, old.index)
 
     def say_alive(self) -> None:
         """A sign of life while a unit trickles in."""

@@ -144,9 +144,9 @@ class Outgoing(Stream):
         kind, iteration, value = frame
         if iteration != self._context.iteration or not self._context.running:
             return
-        if kind == Kind.MOVE:
+        if kind in (Kind.MOVE, Kind.BROKEN):
             if value == self.current and not self.done:
-                self.move("notice")
+                self.move("notice" if kind == Kind.MOVE else "reset")
         elif link is self.link:
             self._heard_s = time.monotonic()
             if kind == Kind.ACK:

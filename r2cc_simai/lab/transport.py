@@ -1,7 +1,7 @@
 """Connections: TCP bound to a pair of NICs, or a local socket inside a server, and the frames beside the data.
 
 A unit goes with its number before it. What else is said are frames of 16 bytes: on the way back those of the receiver
-(`ACK`, `ALIVE`, `HAVE`, `NEXT`, `MOVE`), on the way there one `RESUME` when a stream comes to a connection.
+(`ACK`, `ALIVE`, `HAVE`, `NEXT`, `MOVE`, `BROKEN`), on the way there one `RESUME` when a stream comes to a connection.
 """
 
 import contextlib
@@ -32,7 +32,8 @@ class Kind(IntEnum):
     RESUME = 3  # the stream comes to this connection; what is there? (0)
     HAVE = 4  # this unit, which comes after the first that is missing (unit)
     NEXT = 5  # and all before this one, the first that is missing (unit)
-    MOVE = 6  # the connection with this number is broken for me (number)
+    MOVE = 6  # the connection with this number runs over a NIC that I know is down (number)
+    BROKEN = 7  # the connection with this number was reset, or closed (number)
 
 
 Frame = tuple[int, int, int]  # kind, iteration, value
